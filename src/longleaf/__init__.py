@@ -1,0 +1,3 @@
+"""longleaf: the few right labels among millions, the rare ones included."""
+
+__version__ = "0.1.0"
