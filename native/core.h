@@ -1,0 +1,173 @@
+// The whole native contract on one page: what goes in (borrowed views of arrays), what comes out (owned vectors).
+// Knows arrays, not Python. Everything that a caller can get wrong is checked before it gets here, except what is
+// read from model files, which chunks.cpp and search.cpp check themselves.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "parallel.h"
+
+namespace longleaf {
+
+// Rows of sparse features; indices are within [0, cols) and sorted within a row.
+struct CsrView {
+  int64_t rows = 0, cols = 0;
+  const int64_t* indptr = nullptr;
+  const int32_t* indices = nullptr;
+  const float* data = nullptr;  // null for a pattern (labels)
+
+  int64_t row_size(int64_t row) const { return indptr[row + 1] - indptr[row]; }
+};
+
+// A tree in breadth-first order: node 0 is the root, the children of v are [first_child[v], first_child[v + 1]).
+struct TreeView {
+  int64_t nodes = 0;
+  const int32_t* first_child = nullptr;  // nodes + 1
+  const int32_t* label = nullptr;        // the label of a leaf, -1 for an inner node
+
+  bool is_leaf(int64_t v) const { return first_child[v] == first_child[v + 1]; }
+};
+
+enum class Loss : int { logistic = 0, squared_hinge = 1 };
+
+// ---------------------------------------------------------------- kmeans.cpp
+
+// The sum of the rows that carry a label, scaled to unit length; one sparse vector per wanted label.
+struct LabelCentroids {
+  std::vector<int64_t> indptr;
+  std::vector<int32_t> indices;
+  std::vector<float> data;
+};
+LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
+                               Work& work);
+
+// Clusters of labels, each split until it has at most max_leaf labels: cluster c covers order[begin[c], end[c]).
+struct Clusters {
+  std::vector<int32_t> order;                // a permutation of the centroids' rows
+  std::vector<int32_t> begin, end, parent;   // cluster 0 is everything, parent -1; parents come before children
+};
+struct KMeansSettings {
+  int arity = 2, max_leaf = 100, max_iterations = 20;
+  double tolerance = 1e-4;
+  bool balanced = true;
+  uint64_t seed = 0;
+  int threads = 1;
+};
+Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings, Work& work);
+
+// ---------------------------------------------------------------- chunks.cpp
+
+// The weights of a tree, chunked by siblings. A chunk covers up to 256 consecutive siblings and lists, by feature,
+// the children that have a weight there, so that one pass over a row's features gives every child's margin.
+// Features are found through buckets: feature >> shift names the bucket, the low bits are the key.
+//   chunk c:  nodes  [node[c], node[c + 1])        slots of the chunk   slot[c] + ...
+//             buckets bucket_range[c] .. bucket_range[c + 1] - 1 (the last one is a sentinel)
+//   bucket b: bucket[2 b] first slot, bucket[2 b + 1] first entry, both counted from the chunk's own first
+//   slot s:   key[s], and count[s] + 1 entries
+//   entry e:  child[e], and a weight: values[e], or codebook[codes[e]]
+struct ChunkView {
+  int64_t chunks = 0, nodes = 0, features = 0;
+  const int32_t* node = nullptr;
+  const uint8_t* shift = nullptr;
+  const int64_t *bucket_range = nullptr, *slot = nullptr, *entry = nullptr;  // chunks + 1 each
+  const uint32_t* bucket = nullptr;
+  const uint16_t* key = nullptr;
+  const uint8_t *count = nullptr, *child = nullptr;
+  const float* values = nullptr;   // 32-bit weights, or
+  const uint8_t* codes = nullptr;  // 8-bit weights, with
+  const float* codebook = nullptr; // 256 floats
+  const float* bias = nullptr;     // one per node
+};
+struct ChunkArrays {
+  std::vector<int32_t> node;
+  std::vector<uint8_t> shift;
+  std::vector<int64_t> bucket_range, slot, entry;
+  std::vector<uint32_t> bucket;
+  std::vector<uint16_t> key;
+  std::vector<uint8_t> count, child;
+  std::vector<float> values;
+  std::vector<uint8_t> codes;
+  std::vector<float> codebook, bias;
+};
+// One chunk's weights as (feature, child, value) in order of feature, then child.
+struct ChunkEntries {
+  std::vector<int32_t> feature;
+  std::vector<uint8_t> child;
+  std::vector<float> value;
+};
+inline constexpr int kChunkWidth = 256;
+
+std::vector<int32_t> chunk_nodes(const TreeView& tree);  // where each chunk's nodes begin, then the node count
+ChunkArrays assemble_chunks(std::vector<int32_t> node, std::vector<ChunkEntries> entries, std::vector<float> bias,
+                            int64_t features, int weight_bits, int threads, Work& work);
+void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_argument if it points outside itself
+
+// ---------------------------------------------------------------- linear.cpp
+
+struct TrainSettings {
+  Loss loss = Loss::logistic;
+  double tolerance = 0.1;  // on the duality gap, relative to the objective
+  int max_epochs = 100;
+  float threshold = 0.1f;  // weights of smaller magnitude are dropped
+  float bias = 1.0f;       // the value of the bias feature; 0 for none
+  int weight_bits = 8;
+  uint64_t seed = 0;
+  int threads = 1;
+};
+struct TrainReport {
+  int64_t epochs = 0, row_visits = 0, unfinished = 0;  // unfinished: blocks stopped by max_epochs
+};
+// Trains the classifier of every node but the root on the rows of its parent. c_positive and c_negative: one cost
+// per node; row_weight: one per row, or null; labels: rows to labels, the ones in no leaf of the tree are ignored.
+ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& labels, const TreeView& tree,
+                       const float* c_positive, const float* c_negative, const float* row_weight,
+                       const TrainSettings& settings, Work& work, TrainReport& report);
+
+// ---------------------------------------------------------------- search.cpp
+
+// The trees of a model, prepared for searching. Borrows the arrays; they must outlive it. The constructor checks that
+// the tree is one and that every range lies inside its array; a chunk's contents are checked when first read.
+class Forest {
+ public:
+  Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
+         Loss loss);
+  ~Forest();
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
+
+  struct Part;
+  const std::vector<Part>& parts() const { return parts_; }
+  int64_t labels() const { return labels_; }
+  int64_t features() const { return features_; }
+  Loss loss() const { return loss_; }
+
+  // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.
+  std::vector<float> log_bounds(const float* log_gain) const;
+
+ private:
+  std::vector<Part> parts_;
+  int64_t labels_, features_;
+  Loss loss_;
+};
+
+struct SearchSettings {
+  int k = 5;
+  int beam = 0;             // nodes kept per level; 0 for exact search
+  bool union_rule = false;  // the paper's ensemble: each tree's own top k, missing scores filled in
+  int threads = 1;
+  const float* log_gain = nullptr;       // per label; null for gains of 1
+  const float* log_bounds = nullptr;     // as made by Forest::log_bounds from these gains
+  const float* log_threshold = nullptr;  // per label, scores below are not returned; null for none
+  float log_floor = -std::numeric_limits<float>::infinity();  // below every threshold: no score there can matter
+};
+// labels and scores: rows * k, best first, padded with -1 and 0; evaluations: per row, classifiers evaluated.
+void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
+           int32_t* labels, float* scores, int64_t* evaluations);
+// The mean probability over the trees of each given (row, label); pairs are best given in order of row.
+void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const int64_t* rows,
+                   const int32_t* labels, int64_t pairs, int threads, Work& work, float* out);
+
+}  // namespace longleaf

@@ -1,0 +1,141 @@
+// Compiled once per instruction set, with LONGLEAF_KERNELS naming the table it defines. See simd.h for what is
+// allowed in here.
+#include "kernels.h"
+
+#include "simd.h"
+
+namespace longleaf {
+namespace {
+
+void lane_margins(const LocalRow& row, const float* weights, float* margin) {
+  f32x8 a{}, b{}, c{}, d{};  // four chains hide the latency of the multiply-add
+  int64_t i = 0;
+  for (; i + 4 <= row.size; i += 4) {
+    a += splat(row.value[i]) * load8(weights + kLanes * size_t(row.feature[i]));
+    b += splat(row.value[i + 1]) * load8(weights + kLanes * size_t(row.feature[i + 1]));
+    c += splat(row.value[i + 2]) * load8(weights + kLanes * size_t(row.feature[i + 2]));
+    d += splat(row.value[i + 3]) * load8(weights + kLanes * size_t(row.feature[i + 3]));
+  }
+  for (; i < row.size; ++i) a += splat(row.value[i]) * load8(weights + kLanes * size_t(row.feature[i]));
+  store8(margin, (a + b) + (c + d));
+}
+
+void lane_update(const LocalRow& row, const float* delta, float* weights) {
+  const f32x8 step = load8(delta);
+  for (int64_t i = 0; i < row.size; ++i) {
+    float* w = weights + kLanes * size_t(row.feature[i]);
+    store8(w, load8(w) + splat(row.value[i]) * step);
+  }
+}
+
+LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
+  for (int lane = 0; lane < kLanes; ++lane) total[lane] += value[lane];
+}
+
+LONGLEAF_INLINE f32x8 lane_costs(const LaneStep& s, f32x8 side) {
+  const f32x8 cost = select(side > 0.0f, load8(s.c_positive), load8(s.c_negative)) * s.row_weight;
+  return select(side != 0.0f, cost, splat(0.0f));
+}
+
+// e = exp(-|t|)  ->  sigmoid(-t)
+LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) { return select(t > 0.0f, e, splat(1.0f)) / (splat(1.0f) + e); }
+
+// The dual of L2-regularised logistic regression, one row: the margin t of the new alpha = C sigmoid(-t) solves
+//   t = m + Q (C sigmoid(-t) - alpha),        m the margin now,
+// increasing in t minus the right side, so Newton's method with one safe limit finds it: the first Newton point
+// from 0 lies between 0 and the root, and beyond 0 on that side the function is convex or concave, so that steps
+// from there approach the root from one side only.
+bool logistic_step(const LaneStep& s) {
+  const f32x8 one = splat(1.0f);
+  const f32x8 side = load8(s.side);
+  const f32x8 cost = lane_costs(s, side);
+  const f32x8 m = load8(s.margin_wx) * side;
+  const f32x8 old = load8(s.dual);
+  const f32x8 e_old = exp_nonpositive(-abs8(old)), e_m = exp_nonpositive(-abs8(m));
+  const f32x8 p_old = sigmoid_of_minus(old, e_old);
+
+  // Fenchel-Young gap of the row: C KL(alpha / C || sigmoid(-m)); summed over rows it is the duality gap.
+  const f32x8 loss_m = log1p_unit(e_m) + max8(-m, splat(0.0f));
+  const f32x8 loss_old = log1p_unit(e_old) + max8(-old, splat(0.0f));
+  const f32x8 gap = cost * max8(p_old * (m - old) + loss_m - loss_old, splat(0.0f));
+  accumulate(s.gap, gap);
+  accumulate(s.loss, cost * loss_m);
+  if (!any8(gap > load8(s.settled_gap))) return false;
+
+  const f32x8 qc = cost * s.q;
+  const f32x8 rest = m - qc * p_old;  // root of t - rest - qc sigmoid(-t)
+  const f32x8 limit = (rest + qc * 0.5f) / (one + qc * 0.25f);
+  const i32x8 right = limit > 0.0f;
+  f32x8 t = select(right, max8(old, limit), min8(old, limit));
+  f32x8 p{};
+  for (int iteration = 0; iteration < 12; ++iteration) {
+    p = sigmoid_of_minus(t, exp_nonpositive(-abs8(t)));
+    const f32x8 residual = t - rest - qc * p;
+    // a tenth of what the step set out to mend is near enough: the next visit goes on from there
+    if (!any8(abs8(residual) > abs8(m - old) * 0.05f + 1e-5f)) break;
+    t = t - residual / (one + qc * p * (one - p));
+    t = select(right, max8(t, limit), min8(t, limit));
+    p = sigmoid_of_minus(t, exp_nonpositive(-abs8(t)));
+  }
+  store8(s.dual, select(cost > 0.0f, t, old));
+  store8(s.delta, side * cost * (p - p_old));
+  return true;
+}
+
+// Squared hinge: the closed-form step of Hsieh et al. (2008), alpha >= 0, with the diagonal 1 / 2C.
+bool squared_hinge_step(const LaneStep& s) {
+  const f32x8 zero = splat(0.0f), one = splat(1.0f);
+  const f32x8 side = load8(s.side);
+  const f32x8 cost = lane_costs(s, side);
+  const i32x8 active = cost > 0.0f;
+  const f32x8 diagonal = select(active, splat(0.5f) / select(active, cost, one), one);
+  const f32x8 m = load8(s.margin_wx) * side;
+  const f32x8 alpha = load8(s.dual);
+  const f32x8 slack = max8(one - m, zero);
+  const f32x8 gradient = m - one + alpha * diagonal;
+  // C slack^2 + alpha (m - 1) + alpha^2 / 4C, zero at the optimum
+  const f32x8 gap = select(active, max8(cost * slack * slack + alpha * (m - one) + alpha * alpha * diagonal * 0.5f, zero), zero);
+  accumulate(s.gap, gap);
+  accumulate(s.loss, cost * slack * slack);
+  if (!any8(gap > load8(s.settled_gap))) return false;
+  const f32x8 next = select(active, max8(alpha - gradient / (diagonal + s.q), zero), zero);
+  store8(s.dual, next);
+  store8(s.delta, side * (next - alpha));
+  return true;
+}
+
+// A tail shorter than a vector is computed in a padded copy, so every margin gets the same bits wherever it stands.
+template <class Function>
+LONGLEAF_INLINE void transform(float* values, int64_t size, Function function) {
+  int64_t i = 0;
+  for (; i + 8 <= size; i += 8) store8(values + i, function(load8(values + i)));
+  if (i < size) {
+    float tail[8] = {};
+    std::memcpy(tail, values + i, sizeof(float) * size_t(size - i));
+    store8(tail, function(load8(tail)));
+    std::memcpy(values + i, tail, sizeof(float) * size_t(size - i));
+  }
+}
+
+void logistic_log_probability(float* margin, int64_t size) {
+  transform(margin, size, [](f32x8 m) { return min8(m, splat(0.0f)) - log1p_unit(exp_nonpositive(-abs8(m))); });
+}
+
+// exp(-max(0, 1 - m)^2), the paper's estimate for squared hinge
+void squared_hinge_log_probability(float* margin, int64_t size) {
+  transform(margin, size, [](f32x8 m) {
+    const f32x8 slack = max8(splat(1.0f) - m, splat(0.0f));
+    return -slack * slack;
+  });
+}
+
+}  // namespace
+
+#define LONGLEAF_STRING_(x) #x
+#define LONGLEAF_STRING(x) LONGLEAF_STRING_(x)
+
+extern const Kernels LONGLEAF_KERNELS;
+const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS), lane_margins, lane_update, logistic_step,
+                               squared_hinge_step, logistic_log_probability, squared_hinge_log_probability};
+
+}  // namespace longleaf

@@ -1,0 +1,308 @@
+// Label centroids and their hierarchical clustering.
+//
+// Problem: split labels into `arity` clusters of equal size (within one) whose members point in similar directions,
+// and split those again until none has more than max_leaf labels.
+// Given: one sparse unit vector per label, the scaled sum of its rows. Out: nested ranges of a permutation.
+// Method: spherical k-means from randomly drawn labels (Prabhu et al. 2018, Parabel). The objective is the sum of the
+// cluster sums' norms, so no similarity is computed only to judge; for two clusters one product with the difference of
+// the centres ranks the labels, and only labels that change sides touch the sums again.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "core.h"
+#include "kernels.h"
+#include "random.h"
+
+namespace longleaf {
+
+namespace {
+
+// One thread's workplace: a cluster's vectors with their features renumbered, and its centres.
+class Splitter {
+ public:
+  Splitter(const CsrView& centroids, const KMeansSettings& settings)
+      : centroids_(centroids), settings_(settings), local_(centroids.cols, -1) {}
+
+  // Reorders labels[0, size) so that its parts lie one after another; returns the parts' sizes.
+  std::vector<int32_t> split(int32_t* labels, int32_t size, uint64_t stream, int threads) {
+    gather(labels, size);
+    random_ = Random(settings_.seed, stream);
+    const int parts = std::min<int32_t>(settings_.arity, size);
+    cluster_.assign(size, -1);
+    if (parts == 2 && settings_.balanced)
+      halve(threads);
+    else
+      partition(parts);
+    return reorder(labels, parts);
+  }
+
+ private:
+  void gather(const int32_t* labels, int32_t size) {
+    size_ = size;
+    indptr_.assign(1, 0);
+    feature_.clear();
+    value_.clear();
+    used_.clear();
+    for (int32_t i = 0; i < size; ++i) {
+      for (int64_t j = centroids_.indptr[labels[i]]; j < centroids_.indptr[labels[i] + 1]; ++j) {
+        int32_t& local = local_[centroids_.indices[j]];
+        if (local < 0) {
+          local = int32_t(used_.size());
+          used_.push_back(centroids_.indices[j]);
+        }
+        feature_.push_back(uint32_t(local));
+        value_.push_back(centroids_.data[j]);
+      }
+      indptr_.push_back(int64_t(feature_.size()));
+    }
+    for (int32_t feature : used_) local_[feature] = -1;
+  }
+
+  LocalRow row(int32_t i) const {
+    return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
+  }
+
+  void add(int32_t i, float sign, float* sum, int stride) const {
+    const LocalRow x = row(i);
+    for (int64_t j = 0; j < x.size; ++j) sum[size_t(x.feature[j]) * stride] += sign * x.value[j];
+  }
+
+  std::vector<int32_t> draw_seeds(int parts) {
+    std::vector<int32_t> seeds(size_);
+    std::iota(seeds.begin(), seeds.end(), 0);
+    for (int c = 0; c < parts; ++c) std::swap(seeds[c], seeds[c + random_.below(uint32_t(size_ - c))]);
+    seeds.resize(parts);
+    return seeds;
+  }
+
+  // Balanced 2-means: the half of the labels that lies nearer to the first centre than the rest.
+  void halve(int threads) {
+    const std::vector<int32_t> seeds = draw_seeds(2);
+    std::vector<float> sum[2];
+    for (int side : {0, 1}) sum[side].assign(used_.size(), 0.0f);
+    std::vector<float> difference(used_.size(), 0.0f), score(size_);
+    add(seeds[0], 1, difference.data(), 1);
+    add(seeds[1], -1, difference.data(), 1);
+    std::vector<int32_t> order(size_);
+    std::iota(order.begin(), order.end(), 0);
+    double best = 0;
+    for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
+      score_all(difference, score, threads);
+      std::nth_element(order.begin(), order.begin() + size_ / 2, order.end(), [&](int32_t a, int32_t b) {
+        return score[a] != score[b] ? score[a] > score[b] : a < b;
+      });
+      bool changed = false;
+      for (int32_t r = 0; r < size_; ++r) {
+        const int32_t i = order[r], side = r >= size_ / 2;
+        if (cluster_[i] == side) continue;
+        changed = true;
+        if (cluster_[i] >= 0) add(i, -1, sum[1 - side].data(), 1);
+        add(i, 1, sum[side].data(), 1);
+        cluster_[i] = side;
+      }
+      if (!changed) break;
+      double square[2] = {};
+      for (int side : {0, 1})
+        for (float s : sum[side]) square[side] += double(s) * s;
+      const double objective = std::sqrt(square[0]) + std::sqrt(square[1]);
+      if (objective <= best * (1 + settings_.tolerance)) break;
+      best = objective;
+      const float scale[2] = {square[0] > 0 ? float(1 / std::sqrt(square[0])) : 0.0f,
+                              square[1] > 0 ? float(1 / std::sqrt(square[1])) : 0.0f};
+      for (size_t f = 0; f < used_.size(); ++f) difference[f] = sum[0][f] * scale[0] - sum[1][f] * scale[1];
+    }
+  }
+
+  void score_all(const std::vector<float>& direction, std::vector<float>& score, int threads) const {
+    constexpr int32_t batch = 64;
+    Work work;
+    work.for_each((size_ + batch - 1) / batch, threads, [&](int64_t b, int) {
+      for (int32_t i = int32_t(b) * batch; i < std::min<int32_t>(size_, int32_t(b + 1) * batch); ++i) {
+        const LocalRow x = row(i);
+        float total[4] = {};  // independent chains
+        int64_t j = 0;
+        for (; j + 4 <= x.size; j += 4)
+          for (int c = 0; c < 4; ++c) total[c] += x.value[j + c] * direction[x.feature[j + c]];
+        for (; j < x.size; ++j) total[0] += x.value[j] * direction[x.feature[j]];
+        score[i] = (total[0] + total[1]) + (total[2] + total[3]);
+      }
+    });
+  }
+
+  // k-means with any number of parts, kLanes centres at a time.
+  void partition(int parts) {
+    const std::vector<int32_t> seeds = draw_seeds(parts);
+    const int blocks = (parts + kLanes - 1) / kLanes;
+    std::vector<float> centre(size_t(blocks) * used_.size() * kLanes, 0.0f), score(size_t(size_) * blocks * kLanes);
+    auto lane = [&](int c) { return centre.data() + size_t(c / kLanes) * used_.size() * kLanes + c % kLanes; };
+    for (int c = 0; c < parts; ++c) add(seeds[c], 1, lane(c), kLanes);
+    double best = 0;
+    for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
+      for (int32_t i = 0; i < size_; ++i)
+        for (int b = 0; b < blocks; ++b)
+          kernels().lane_margins(row(i), centre.data() + size_t(b) * used_.size() * kLanes,
+                                 &score[(size_t(i) * blocks + b) * kLanes]);
+      if (settings_.balanced)
+        assign_balanced(parts, blocks, score);
+      else
+        assign_nearest(parts, blocks, score);
+      std::fill(centre.begin(), centre.end(), 0.0f);
+      for (int32_t i = 0; i < size_; ++i) add(i, 1, lane(cluster_[i]), kLanes);
+      double objective = 0;
+      for (int c = 0; c < parts; ++c) objective += normalise(lane(c));
+      if (objective <= best * (1 + settings_.tolerance)) break;
+      best = objective;
+    }
+  }
+
+  double normalise(float* centre) const {
+    double square = 0;
+    for (size_t f = 0; f < used_.size(); ++f) square += double(centre[f * kLanes]) * centre[f * kLanes];
+    if (square == 0) return 0;
+    const float scale = float(1 / std::sqrt(square));
+    for (size_t f = 0; f < used_.size(); ++f) centre[f * kLanes] *= scale;
+    return std::sqrt(square);
+  }
+
+  // The nearest pairs of label and centre first, as long as the centre has room.
+  void assign_balanced(int parts, int blocks, const std::vector<float>& score) {
+    std::vector<std::pair<float, int64_t>> pairs;
+    pairs.reserve(size_t(size_) * parts);
+    for (int32_t i = 0; i < size_; ++i)
+      for (int c = 0; c < parts; ++c) pairs.push_back({-score[size_t(i) * blocks * kLanes + c], int64_t(i) * parts + c});
+    std::sort(pairs.begin(), pairs.end());
+    std::vector<int32_t> room(parts, size_ / parts);
+    for (int c = 0; c < size_ % parts; ++c) ++room[c];
+    std::fill(cluster_.begin(), cluster_.end(), -1);
+    for (const auto& [_, pair] : pairs) {
+      const int32_t i = int32_t(pair / parts), c = int32_t(pair % parts);
+      if (cluster_[i] >= 0 || room[c] == 0) continue;
+      cluster_[i] = c;
+      --room[c];
+    }
+  }
+
+  void assign_nearest(int parts, int blocks, const std::vector<float>& score) {
+    for (int32_t i = 0; i < size_; ++i) {
+      const float* s = &score[size_t(i) * blocks * kLanes];
+      cluster_[i] = int32_t(std::max_element(s, s + parts) - s);
+    }
+  }
+
+  std::vector<int32_t> reorder(int32_t* labels, int parts) {
+    std::vector<std::vector<int32_t>> members(parts);
+    for (int32_t i = 0; i < size_; ++i) members[cluster_[i]].push_back(labels[i]);
+    std::erase_if(members, [](const auto& part) { return part.empty(); });
+    if (members.size() == 1 && size_ > 1) {  // nothing told them apart: cut in two all the same
+      members.push_back({members[0].begin() + size_ / 2, members[0].end()});
+      members[0].resize(size_ / 2);
+    }
+    std::vector<int32_t> sizes;
+    for (const auto& part : members) {
+      labels = std::copy(part.begin(), part.end(), labels);
+      sizes.push_back(int32_t(part.size()));
+    }
+    return sizes;
+  }
+
+  const CsrView& centroids_;
+  const KMeansSettings& settings_;
+  Random random_{0};
+  int32_t size_ = 0;
+  std::vector<int32_t> local_, used_, cluster_;
+  std::vector<int64_t> indptr_;
+  std::vector<uint32_t> feature_;
+  std::vector<float> value_;
+};
+
+}  // namespace
+
+LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
+                               Work& work) {
+  const int64_t n = labels_to_rows.rows;
+  std::vector<std::vector<int32_t>> features(n);
+  std::vector<std::vector<float>> values(n);
+  struct Sum {
+    std::vector<float> total;
+    std::vector<int32_t> used;
+  };
+  std::vector<Sum> sums(std::max(1, threads));
+  work.for_each(n, threads, [&](int64_t label, int thread) {
+    Sum& sum = sums[thread];
+    sum.total.resize(X.cols, 0.0f);
+    sum.used.clear();
+    for (int64_t i = labels_to_rows.indptr[label]; i < labels_to_rows.indptr[label + 1]; ++i) {
+      const int64_t row = labels_to_rows.indices[i];
+      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
+        float& total = sum.total[X.indices[j]];
+        if (total == 0.0f) sum.used.push_back(X.indices[j]);
+        total += row_scale[row] * X.data[j];
+      }
+    }
+    std::sort(sum.used.begin(), sum.used.end());
+    sum.used.erase(std::unique(sum.used.begin(), sum.used.end()), sum.used.end());
+    double square = 0;
+    for (int32_t feature : sum.used) square += double(sum.total[feature]) * sum.total[feature];
+    const float scale = square > 0 ? float(1 / std::sqrt(square)) : 0.0f;
+    for (int32_t feature : sum.used) {
+      if (sum.total[feature] != 0.0f) {
+        features[label].push_back(feature);
+        values[label].push_back(scale * sum.total[feature]);
+      }
+      sum.total[feature] = 0.0f;
+    }
+  });
+  LabelCentroids out;
+  out.indptr.push_back(0);
+  for (const auto& part : features) out.indptr.push_back(out.indptr.back() + int64_t(part.size()));
+  out.indices.reserve(out.indptr.back());
+  out.data.reserve(out.indptr.back());
+  for (int64_t label = 0; label < n; ++label) {
+    out.indices.insert(out.indices.end(), features[label].begin(), features[label].end());
+    out.data.insert(out.data.end(), values[label].begin(), values[label].end());
+    features[label] = {};
+    values[label] = {};
+  }
+  return out;
+}
+
+Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings, Work& work) {
+  Clusters out;
+  out.order.resize(centroids.rows);
+  std::iota(out.order.begin(), out.order.end(), 0);
+  out.begin = {0};
+  out.end = {int32_t(centroids.rows)};
+  out.parent = {-1};
+  std::vector<std::unique_ptr<Splitter>> splitters(std::max(1, settings.threads));
+  for (size_t level_begin = 0, level_end = 1; level_begin < level_end;) {
+    std::vector<int32_t> wide;
+    for (size_t c = level_begin; c < level_end; ++c)
+      if (out.end[c] - out.begin[c] > settings.max_leaf) wide.push_back(int32_t(c));
+    std::vector<std::vector<int32_t>> sizes(wide.size());
+    // few clusters: the threads share each one; many: a thread has each to itself
+    const bool few = int64_t(wide.size()) < 2 * settings.threads;
+    work.for_each(int64_t(wide.size()), few ? 1 : settings.threads, [&](int64_t w, int thread) {
+      auto& splitter = splitters[thread];
+      if (!splitter) splitter = std::make_unique<Splitter>(centroids, settings);
+      const int32_t c = wide[w];
+      sizes[w] = splitter->split(&out.order[out.begin[c]], out.end[c] - out.begin[c], uint64_t(c),
+                                 few ? settings.threads : 1);
+    });
+    level_begin = level_end;
+    for (size_t w = 0; w < wide.size(); ++w) {
+      int32_t begin = out.begin[wide[w]];
+      for (int32_t size : sizes[w]) {
+        out.begin.push_back(begin);
+        out.end.push_back(begin + size);
+        out.parent.push_back(wide[w]);
+        begin += size;
+      }
+    }
+    level_end = out.begin.size();
+  }
+  return out;
+}
+
+}  // namespace longleaf

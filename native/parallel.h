@@ -1,0 +1,86 @@
+// Tasks handed out one by one to threads that live for one call (so nothing survives a fork), while the calling
+// thread watches for an interruption and reports progress.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace longleaf {
+
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Called now and then from the calling thread with the work done so far; false asks to stop.
+using Monitor = std::function<bool(double work_done)>;
+
+class Work {
+ public:
+  explicit Work(Monitor monitor = {}) : monitor_(std::move(monitor)) {}
+
+  void add(double amount) {
+    double before = done_.load(std::memory_order_relaxed);
+    while (!done_.compare_exchange_weak(before, before + amount, std::memory_order_relaxed)) {
+    }
+  }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+
+  // Calls task(index, thread) for every index below `size`. With one thread and no monitor it runs right here.
+  template <class Task>
+  void for_each(int64_t size, int threads, Task task) {
+    threads = int(std::clamp<int64_t>(threads, 1, std::max<int64_t>(size, 1)));
+    if (threads == 1 && !monitor_) {
+      for (int64_t index = 0; index < size; ++index) task(index, 0);
+      return;
+    }
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    std::condition_variable finished;
+    int running = threads;
+    std::exception_ptr failure;
+    auto body = [&](int thread) {
+      try {
+        for (int64_t index; !stopped() && (index = next.fetch_add(1)) < size;) task(index, thread);
+      } catch (...) {
+        stop_.store(true);
+        std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+      std::lock_guard lock(mutex);
+      --running;
+      finished.notify_one();
+    };
+    bool interrupted = false;
+    {
+      std::vector<std::jthread> pool;
+      for (int thread = 0; thread < threads; ++thread) pool.emplace_back(body, thread);
+      std::unique_lock lock(mutex);
+      while (!finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return running == 0; })) {
+        lock.unlock();
+        if (monitor_ && !interrupted && !monitor_(done_.load())) {
+          interrupted = true;
+          stop_.store(true);
+        }
+        lock.lock();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    if (interrupted) throw Interrupted();
+  }
+
+ private:
+  Monitor monitor_;
+  std::atomic<double> done_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace longleaf
