@@ -104,13 +104,18 @@ def evaluate(
 
 def _best_gains(truth: sp.csr_array, gains: Floats, width: int) -> Floats:
     """Gains of the best possible ranking of every row, [rows, width], 0 past its labels."""
-    row_of = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
-    gain = gains[truth.indices]
-    order = np.lexsort((-gain, row_of))
-    place = np.arange(len(order)) - truth.indptr[row_of]
+    n_rows, n_labels = truth.shape
+    n_true = np.diff(truth.indptr)
+    by_gain = np.argsort(-gains)
+    rank = np.empty(n_labels, np.int64)
+    rank[by_gain] = np.arange(n_labels)
+    # Sorting whole numbers (row, rank) is many times faster than sorting gains within rows.
+    row_of = np.repeat(np.arange(n_rows), n_true)
+    ranks = np.sort(row_of * n_labels + rank[truth.indices]) - row_of * n_labels
+    place = np.arange(len(ranks)) - truth.indptr[row_of]
     inside = place < width
-    best = np.zeros((truth.shape[0], width))
-    best[row_of[inside], place[inside]] = gain[order][inside]
+    best = np.zeros((n_rows, width))
+    best[row_of[inside], place[inside]] = gains[by_gain[ranks[inside]]]
     return best
 
 
