@@ -1,0 +1,139 @@
+"""Everything that a caller can get wrong is caught here."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+LabelsLike: TypeAlias = Any
+"""Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
+
+_MOST_LABELS = int(np.iinfo(np.int32).max)
+
+
+def is_label_lists(Y: LabelsLike) -> bool:
+    """Tell a list of label lists from a matrix: arrays of numbers are matrices, Python lists never are."""
+    return isinstance(Y, list | tuple) or (isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 1)
+
+
+def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y") -> sp.csr_array:
+    """Bring the labels of some rows into one form, leaving the caller's object as it is.
+
+    Parameters
+    ----------
+    Y : scipy.sparse matrix or array, dense array [rows, labels], or list of label lists
+        In a matrix, every entry other than zero is a label of its row; its value does not matter.
+        A list (or tuple, or array of objects) holds the label numbers of each row, in any order.
+    n_labels : int, optional
+        How many labels there must be. Left out, a matrix has its columns and lists end at the largest label.
+    name : str
+        What to call ``Y`` in errors.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, float32 [rows, labels]
+        Ones at the labels; int32 indices, sorted and without repetition in every row.
+    """
+    if is_label_lists(Y):
+        rows, columns, shape = _pairs_of_lists(Y, n_labels, name)
+    else:
+        rows, columns, shape = _pairs_of_matrix(Y, n_labels, name)
+    if shape[1] > _MOST_LABELS:
+        raise ValueError(f"{name} must have at most {_MOST_LABELS} labels; got {shape[1]}.")
+    indicator = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+    indicator.sum_duplicates()
+    indicator.data[:] = 1.0
+    indicator.indices = indicator.indices.astype(np.int32, copy=False)
+    return indicator
+
+
+def check_top(top: Any, n_rows: int, n_labels: int | None = None) -> npt.NDArray[np.int64]:
+    """Give the predicted labels as int64 [rows, k], padded with -1.
+
+    Parameters
+    ----------
+    top : object with ``labels``, or int array [rows, k]
+        The best label of a row first; -1 fills a row that has fewer than k.
+    n_rows, n_labels : int
+        What the true labels have; ``n_labels`` is not checked when left out.
+    """
+    labels = np.asarray(getattr(top, "labels", top))
+    if labels.ndim != 2 or labels.dtype.kind not in "iu":
+        raise ValueError(f"top must be a 2-D array of integers; got {labels.ndim}-D of {labels.dtype}.")
+    if len(labels) != n_rows:
+        raise ValueError(f"top must have {n_rows} rows, as Y_true has; got {len(labels)}.")
+    labels = labels.astype(np.int64)
+    if labels.size and labels.min() < -1:
+        raise ValueError(f"top must hold labels, or -1 for none; got {labels.min()}.")
+    if n_labels is not None and labels.size and labels.max() >= n_labels:
+        raise ValueError(f"top must hold labels below {n_labels}; got {labels.max()}.")
+    ordered = np.sort(labels, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if repeated.any():
+        row, place = np.argwhere(repeated)[0]
+        raise ValueError(f"top must name a label once in a row; row {row} repeats {ordered[row, place]}.")
+    return labels
+
+
+def check_per_label(values: npt.ArrayLike, n_labels: int | None, name: str) -> npt.NDArray[np.float64]:
+    """Give one finite, non-negative number per label as float64 [labels]."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one number per label; got {array.ndim}-D.")
+    if n_labels is not None and len(array) != n_labels:
+        raise ValueError(f"{name} must have {n_labels} numbers, one per label; got {len(array)}.")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"{name} must hold finite numbers that are at least 0; got {array[bad[0]]} for label {bad[0]}."
+        )
+    return array
+
+
+_Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]
+
+
+def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
+    """Rows and columns of the non-zero entries of a sparse or dense matrix, and its shape."""
+    matrix: Any = Y if sp.issparse(Y) else np.asarray(Y)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be a 2-D matrix of numbers or a list of label lists; "
+            f"got {matrix.ndim}-D of {matrix.dtype}."
+        )
+    if n_labels is not None and matrix.shape[1] != n_labels:
+        raise ValueError(f"{name} must have {n_labels} labels; got {matrix.shape[1]}.")
+    # COO keeps repeated entries apart, so that 1 and -1 at one place are a label and not a zero.
+    entries = sp.coo_array(matrix)
+    finite = np.isfinite(entries.data)
+    if not finite.all():
+        raise ValueError(f"{name} must hold finite numbers; got {entries.data[~finite][0]}.")
+    present = entries.data != 0
+    return entries.row[present], entries.col[present], (int(matrix.shape[0]), int(matrix.shape[1]))
+
+
+def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
+    """Rows and labels of a list of label lists, and the shape of their matrix."""
+    try:
+        lists = [list(row) for row in Y]
+        labels = np.array(list(chain.from_iterable(lists)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold a list of label numbers for every row; {error}.") from error
+    if labels.size == 0:
+        labels = labels.astype(np.int64)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold a list of label numbers for every row; got {labels.ndim - 1}-D {labels.dtype}."
+        )
+    rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
+    end = (int(labels.max()) + 1 if labels.size else 0) if n_labels is None else n_labels
+    bad = np.flatnonzero((labels < 0) | (labels >= end))
+    if len(bad):
+        raise ValueError(
+            f"{name} must hold labels from 0 to {end - 1}; got {labels[bad[0]]} in row {rows[bad[0]]}."
+        )
+    return rows, labels, (len(lists), end)

@@ -1,0 +1,108 @@
+"""The head, torso and tail table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._validation import LabelsLike, check_per_label
+from longleaf.metrics._hits import Floats, Ints, check_k, check_problem, find_hits, first, label_counts
+
+
+@dataclass(frozen=True)
+class FrequencyBin:
+    """How labels of similar frequency in training fare; all shares in percent.
+
+    Attributes
+    ----------
+    name : str
+        ``head``, ``torso``, ``tail`` or ``unseen``.
+    labels : int
+        Number of labels in the bin.
+    min_count, max_count : int
+        Fewest and most training rows of a label in it (0 and 0 if it has no labels).
+    share : float
+        Part of all true assignments (pairs of a row and its label) that the bin's labels make up.
+    recall : float
+        Part of the bin's true assignments that are among the first k predictions of their row.
+    precision : float
+        Part of the predictions of the bin's labels, among the first k, that are right.
+    coverage : float
+        Part of the bin's labels that have a true row, with at least one hit among the first k.
+    """
+
+    name: str
+    labels: int
+    min_count: int
+    max_count: int
+    share: float
+    recall: float
+    precision: float
+    coverage: float
+
+
+def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int = 5) -> list[FrequencyBin]:
+    """Judge ranked labels apart for frequent and rare labels.
+
+    Labels are ordered by their number of training rows. The *head* is the fewest of the most frequent labels
+    that hold at least half of all training assignments; head and *torso* are the fewest that hold at least
+    80 % of them; the *tail* is the rest that occurs in training; *unseen* labels do not. Labels with the same
+    count are never parted: where one of them is needed to reach a share, all are taken.
+
+    Parameters
+    ----------
+    Y_true, top
+        As in `evaluate`; lists of labels may go up to the length of ``counts``.
+    counts : array [labels]
+        Number of training rows with each label.
+    k : int
+        How many predictions to judge.
+
+    Returns
+    -------
+    list of FrequencyBin
+        Head, torso, tail, unseen; a bin without labels, or a share of nothing, has zeros.
+    """
+    truth, labels = check_problem(Y_true, top, np.size(counts))
+    frequency = check_per_label(counts, truth.shape[1], "counts")
+    labels = first(labels, max(check_k(k)))
+    true, predicted, right = label_counts(truth, labels, find_hits(truth, labels))
+    bins = _frequency_bins(frequency)
+    rows = []
+    for number, name in enumerate(("head", "torso", "tail", "unseen")):
+        inside = bins == number
+        occurs = inside & (true > 0)
+        rows.append(
+            FrequencyBin(
+                name=name,
+                labels=int(inside.sum()),
+                min_count=int(frequency[inside].min()) if inside.any() else 0,
+                max_count=int(frequency[inside].max()) if inside.any() else 0,
+                share=_percent(true[inside].sum(), true.sum()),
+                recall=_percent(right[inside].sum(), true[inside].sum()),
+                precision=_percent(right[inside].sum(), predicted[inside].sum()),
+                coverage=_percent((right[occurs] > 0).sum(), occurs.sum()),
+            )
+        )
+    return rows
+
+
+def _frequency_bins(frequency: Floats) -> Ints:
+    """0 for head, 1 for torso, 2 for tail, 3 for unseen labels."""
+    bins = np.full(len(frequency), 3, dtype=np.int64)
+    falling = -np.sort(-frequency[frequency > 0])
+    if len(falling) == 0:
+        return bins
+    reached = falling.cumsum()
+    for number, percent in ((2, 100), (1, 80), (0, 50)):
+        # In whole numbers, so that a share reached exactly is not missed by rounding.
+        rarest = falling[np.searchsorted(100 * reached, percent * reached[-1])]
+        bins[frequency >= rarest] = number
+    return bins
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100.0 * float(part) / float(whole) if whole else 0.0

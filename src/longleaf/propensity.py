@@ -1,0 +1,121 @@
+"""Propensities: how likely a true label is to have been noted at all.
+
+Annotators skip labels, and the rarer a label, the likelier it is skipped. Jain et al. (Extreme Multi-label
+Loss Functions, KDD 2016) give the propensity of label j, noted in ``N_j`` of ``N`` training rows, as
+
+    p_j = 1 / (1 + C exp(-A log(N_j + B))),   C = (log N - 1) (B + 1)^A,
+
+with A and B set per data set. Everything here is its inverse, ``q_j = 1 / p_j``: what label j is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, log
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._validation import LabelsLike, check_labels, check_per_label
+
+
+class Constants(NamedTuple):
+    """A and B of the propensity model."""
+
+    a: float
+    b: float
+
+
+CONSTANTS: Mapping[str, Constants] = MappingProxyType(
+    {
+        "EURLex-4K": Constants(0.55, 1.5),
+        "AmazonCat-13K": Constants(0.55, 1.5),
+        "Wiki10-31K": Constants(0.55, 1.5),
+        "WikiLSHTC-325K": Constants(0.5, 0.4),
+        "WikipediaLarge-500K": Constants(0.5, 0.4),
+        "Amazon-670K": Constants(0.6, 2.6),
+    }
+)
+"""A and B that the PS-PLT paper uses for its data sets."""
+
+
+def constants(name: str) -> Constants:
+    """Look up the paper's A and B for a data set; case, hyphens and spaces in its name do not matter.
+
+    Examples
+    --------
+    >>> constants("amazon 670k")
+    Constants(a=0.6, b=2.6)
+    """
+    for known, pair in CONSTANTS.items():
+        if _plain(known) == _plain(name):
+            return pair
+    raise ValueError(f"name must be one of {', '.join(CONSTANTS)}; got {name!r}.")
+
+
+def inverse_propensity(Y: LabelsLike, a: float = 0.55, b: float = 1.5) -> npt.NDArray[np.float64]:
+    """Inverse propensity of every label, from the labels of the training rows.
+
+    Parameters
+    ----------
+    Y : scipy.sparse matrix, dense array [rows, labels], or list of label lists
+        Labels of the training rows. Only which entries are non-zero counts.
+    a, b : float
+        Constants of the model; `constants` has those of well-known data sets.
+
+    Returns
+    -------
+    float64 [labels]
+        Never below 1; largest for labels without a row.
+
+    Examples
+    --------
+    >>> inverse_propensity([[0], [0], [0, 1], [0]], a=0.5, b=1.0).round(3)
+    array([1.244, 1.386])
+    """
+    indicator = check_labels(Y)
+    n_rows, n_labels = indicator.shape
+    counts = np.bincount(indicator.indices, minlength=n_labels)
+    return inverse_propensity_from_counts(counts, n_rows, a, b)
+
+
+def inverse_propensity_from_counts(
+    counts: npt.ArrayLike, n_rows: int, a: float = 0.55, b: float = 1.5
+) -> npt.NDArray[np.float64]:
+    """Inverse propensity of every label, from the number of training rows that have it.
+
+    Parameters
+    ----------
+    counts : array [labels]
+        Number of training rows with each label.
+    n_rows : int
+        Number of training rows, at least 1. Below e, where ``C`` would be negative, it counts as 0.
+    a, b : float
+        Constants of the model: ``a`` at least 0, ``b`` above 0.
+
+    Returns
+    -------
+    float64 [labels]
+        Never below 1.
+    """
+    if n_rows < 1:
+        raise ValueError(f"n_rows must be at least 1; got {n_rows}.")
+    if not (isfinite(a) and a >= 0):
+        raise ValueError(f"a must be a finite number of at least 0; got {a}.")
+    if not (isfinite(b) and b > 0):
+        raise ValueError(f"b must be a finite number above 0; got {b}.")
+    rows_with = check_per_label(counts, None, "counts")
+    if len(rows_with) and rows_with.max() > n_rows:
+        raise ValueError(f"counts must be at most the {n_rows} rows; got {rows_with.max():g}.")
+    # (B + 1)^A (N_j + B)^-A as one power: neither factor can overflow on its own.
+    with np.errstate(over="ignore"):
+        decline = ((b + 1.0) / (rows_with + b)) ** a
+    if not np.isfinite(decline).all():
+        raise ValueError(f"a and b must give finite propensities; got a={a}, b={b}.")
+    return 1.0 + max(log(n_rows) - 1.0, 0.0) * decline
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
