@@ -143,7 +143,8 @@ def _exchange_in_two_steps(staging: Path, target: Path) -> None:
     except BaseException:
         os.rename(old, target)
         raise
-    os.rename(old, staging)
+    with suppress(OSError):  # it is done; what cannot be removed now is a leftover like any other
+        os.rename(old, staging)
 
 
 def _rename_with_flag(source: Path, target: Path, flag: int) -> bool:

@@ -31,6 +31,10 @@ _WAIT_SECONDS = 0.01
 StrPath = str | os.PathLike[str]
 
 
+class _NoModelError(ModelError):
+    """Nothing is there, perhaps only for the instant of a replacement."""
+
+
 @dataclass(frozen=True)
 class Folder:
     """What :func:`load_folder` found: the kind of model, its metadata and its read-only arrays by name."""
@@ -132,8 +136,8 @@ def load_folder(path: StrPath, verify: bool = False) -> Folder:
     for _ in range(_RELOADS):
         try:
             directory = _open_directory(path)
-        except ModelError:
-            if _replace.set_aside(Path(os.path.realpath(path))) is None:
+        except _NoModelError:
+            if _replace.set_aside(Path(os.path.realpath(path))) is None and not os.path.exists(path):
                 raise
             time.sleep(_WAIT_SECONDS)  # a replacement in two steps is on its way
             continue
@@ -229,7 +233,7 @@ def _open_directory(path: StrPath) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise ModelError(f"There is no model at {os.fspath(path)}.") from None
+        raise _NoModelError(f"There is no model at {os.fspath(path)}.") from None
     except NotADirectoryError:
         raise ModelError(f"A longleaf model is a folder; {os.fspath(path)} is not.") from None
     except OSError as error:
