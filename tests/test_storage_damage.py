@@ -167,3 +167,11 @@ def test_any_changed_byte_is_noticed_by_verify_and_harmless_without(shared_model
 def test_no_manifest_whatever_makes_a_traceback(content):
     with pytest.raises(ModelError):
         _manifest.parse(content, "here")
+
+
+def test_no_byte_of_the_manifest_can_change_unnoticed(model):
+    whole = (model / "model.json").read_bytes()
+    for place, byte in enumerate(whole):
+        for other in {byte ^ 1 << bit for bit in range(8)} | set(b' \t\n\r"0') - {byte}:
+            with pytest.raises(ModelError):
+                _manifest.parse(whole[:place] + bytes([other]) + whole[place + 1 :], "here")
