@@ -15,6 +15,18 @@ LabelsLike: TypeAlias = Any
 _MOST_LABELS = int(np.iinfo(np.int32).max)
 
 
+class DataError(ValueError):
+    """Data that cannot be used; the message is one sentence that says where and what was found."""
+
+
+class ModelError(ValueError):
+    """A model folder that cannot be read or written as asked; the message is one sentence for the user."""
+
+
+class ModelExistsError(ModelError, FileExistsError):
+    """The path of a new model is taken."""
+
+
 def is_label_lists(Y: LabelsLike) -> bool:
     """Tell a list of label lists from a matrix: arrays of numbers are matrices, Python lists never are."""
     return isinstance(Y, list | tuple) or (isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 1)

@@ -1,0 +1,244 @@
+"""The model folder: ``model.json`` and one ``.npy`` file per array, memory-mapped and never unpickled.
+
+``model.json`` holds one object: the format's name and version, the kind of model, the version of the library
+that wrote it, the caller's ``meta``, each array's dtype, shape, file size and checksum, and last a checksum
+of all that. Checksums are CRC-32 over whole files: of the standard library's, it is by far the fastest
+and sure to notice any damage within four bytes; it guards against accidents, not against a forger.
+
+Nothing in a folder is trusted. An array's file must begin with exactly the header that ``model.json``
+implies and have exactly the size that follows, so no header is ever parsed.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longleaf._validation import ModelError, ModelExistsError
+from longleaf.io import _arrays, _manifest, _replace
+from longleaf.io._manifest import MANIFEST, Manifest
+
+_RELOADS = 100  # how often a model may be replaced under a reader's feet before it gives up
+_WAIT_SECONDS = 0.01
+
+StrPath = str | os.PathLike[str]
+
+
+class _NoModelError(ModelError):
+    """Nothing is there, perhaps only for the instant of a replacement."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What :func:`load_folder` found: the kind of model, its metadata and its read-only arrays by name."""
+
+    kind: str
+    meta: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def part(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Return the arrays of one sub-folder, by their names inside it (``part("tree0")``)."""
+        start = f"{prefix}/"
+        return {name[len(start) :]: array for name, array in self.arrays.items() if name.startswith(start)}
+
+
+def check_target(path: StrPath, force: bool = False) -> None:
+    """Refuse a path that :func:`save_folder` could not write, so that nobody learns it after a long training.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the model will go.
+    force : bool
+        Whether a model that is there already may be replaced. Anything else is refused all the same: a folder
+        that is not a model, and a model's folder that also holds files of other origin.
+    """
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise ModelError(f"The model's parent folder must exist; got {os.fspath(path)}.")
+    if not os.path.lexists(target):
+        return
+    if not force:
+        raise ModelExistsError(
+            f"{os.fspath(path)} exists already; choose another path or replace it with force."
+        )
+    try:
+        names = _array_names(path)
+    except ModelError as error:
+        raise ModelExistsError(f"Only a longleaf model is ever replaced: {error}") from None
+    ours = {MANIFEST} | {f"{name}.npy" for name in names}
+    for file in _files(target):
+        if file.relative_to(target).as_posix() not in ours:
+            raise ModelExistsError(
+                f"{file} is no part of the model in {os.fspath(path)}; move it elsewhere first."
+            )
+
+
+def save_folder(
+    path: StrPath, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], force: bool = False
+) -> None:
+    """Write a model folder beside its place and move it there in one step.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder to make; its parent must exist. A link is followed and stays.
+    kind : str
+        What the arrays are, for instance ``"plt"``.
+    meta : mapping
+        Plain JSON: string keys, finite numbers. Tuples come back as lists.
+    arrays : mapping of str to ndarray
+        Numbers or booleans of any shape and layout. A ``/`` in a name makes a sub-folder. Asked for
+        one after the other, so a lazy mapping, or memory-mapped arrays, need not fit in memory together.
+    force : bool
+        Replace the model that is there (see :func:`check_target`). Whoever has it loaded keeps it.
+    """
+    check_target(path, force)
+    _check_metadata(kind, meta)
+    target = Path(os.path.realpath(path))
+    with _replace.staging_folder(target) as staging:
+        entries = {name: _arrays.write_array(staging, name, array) for name, array in arrays.items()}
+        _arrays.write_file(staging / MANIFEST, _manifest.render(Manifest(kind, dict(meta), entries)))
+        for folder, _, _ in os.walk(staging):
+            _replace.sync_directory(Path(folder))
+        check_target(path, force)
+        try:
+            _replace.publish(staging, target, replace=force)
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise ModelExistsError(f"{os.fspath(path)} came into being while it was written.") from None
+            raise
+    _replace.remove_leftovers(target)
+
+
+def load_folder(path: StrPath, verify: bool = False) -> Folder:
+    """Open a model folder; its arrays are mapped, not read, so this takes milliseconds at any size.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder that :func:`save_folder` wrote.
+    verify : bool
+        Also read every byte and compare it with the checksums.
+
+    Returns
+    -------
+    Folder
+        Arrays are read-only and stay valid when the folder is replaced or removed.
+    """
+    for _ in range(_RELOADS):
+        try:
+            directory = _open_directory(path)
+        except _NoModelError:
+            if _replace.set_aside(Path(os.path.realpath(path))) is None and not os.path.exists(path):
+                raise
+            time.sleep(_WAIT_SECONDS)  # a replacement in two steps is on its way
+            continue
+        try:
+            return _load_open_folder(directory, path, verify)
+        except ModelError:
+            if _replace.is_same_folder(Path(path), directory):
+                raise
+        finally:
+            os.close(directory)
+    old = _replace.set_aside(Path(os.path.realpath(path)))
+    where = f"; an interrupted replacement left it in {old}" if old else ""
+    raise ModelError(f"There is no model at {os.fspath(path)} that stays long enough to be read{where}.")
+
+
+def folder_bytes(path: StrPath) -> int:
+    """Return the sum of the sizes of all files in a model folder."""
+    os.close(_open_directory(path))
+    return sum(file.stat().st_size for file in _files(Path(path)))
+
+
+def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Turn strings into arrays.
+
+    Parameters
+    ----------
+    strings : sequence of str
+        Anything Python holds as ``str``, lone surrogates included: they occur in real JSON.
+
+    Returns
+    -------
+    data : ndarray of uint8
+        All strings in UTF-8, one after the other.
+    offsets : ndarray of int64 [len(strings) + 1]
+        String ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    """
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(piece) for piece in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
+    """Undo :func:`pack_strings`; arrays that it cannot have made are refused."""
+    if data.ndim != 1 or data.dtype != np.uint8 or offsets.ndim != 1 or offsets.dtype != np.int64:
+        raise ModelError(
+            "Packed strings must be uint8 bytes and int64 offsets in one dimension each; "
+            f"got {data.dtype} {data.shape} and {offsets.dtype} {offsets.shape}."
+        )
+    if not offsets.size or offsets[0] != 0 or offsets[-1] != data.size or np.any(offsets[1:] < offsets[:-1]):
+        raise ModelError(f"Offsets of packed strings must rise from 0 to their {data.size} bytes.")
+    raw, ends = data.tobytes(), offsets.tolist()
+    try:
+        return [raw[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise ModelError(f"Packed strings must be UTF-8; got {error.object!r}.") from None
+
+
+def _check_metadata(kind: str, meta: Mapping[str, Any]) -> None:
+    """Refuse, before any work, what could not be read back: 1 and "1" as keys, NaN, arrays."""
+    _manifest.parse(_manifest.render(Manifest(kind, dict(meta), {})), "A new model")
+
+
+def _load_open_folder(directory: int, path: StrPath, verify: bool) -> Folder:
+    manifest = _read_manifest(directory, path)
+    try:
+        arrays = {
+            name: _arrays.map_array(directory, name, entry, verify) for name, entry in manifest.arrays.items()
+        }
+    except ModelError as error:
+        raise ModelError(f"The model in {os.fspath(path)} is damaged: {error}") from None
+    return Folder(manifest.kind, manifest.meta, arrays)
+
+
+def _array_names(path: StrPath) -> Iterable[str]:
+    directory = _open_directory(path)
+    try:
+        return _read_manifest(directory, path).arrays.keys()
+    finally:
+        os.close(directory)
+
+
+def _read_manifest(directory: int, path: StrPath) -> Manifest:
+    try:
+        handle = _arrays.open_file(directory, MANIFEST)
+    except ModelError as error:
+        raise ModelError(f"{os.fspath(path)} is not a longleaf model: {error}") from None
+    with open(handle, "rb") as file:
+        return _manifest.parse(file.read(), os.fspath(path))
+
+
+def _open_directory(path: StrPath) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise _NoModelError(f"There is no model at {os.fspath(path)}.") from None
+    except NotADirectoryError:
+        raise ModelError(f"A longleaf model is a folder; {os.fspath(path)} is not.") from None
+    except OSError as error:
+        raise ModelError(f"{os.fspath(path)} cannot be opened: {error.strerror}.") from None
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]
