@@ -22,9 +22,10 @@ def load_xmlc(path: Source) -> tuple[sparse.csr_matrix[np.float32], sparse.csr_m
     """Read features and labels.
 
     The first line says ``rows features labels``; each further line is a row, counted from 0,
-    ``label,label feature:value ...``. A row without labels begins with a blank or with its first pair. Features
-    may come in any order, repeated ones are summed; repeated labels count once. Lines may end in CRLF. A blank
-    line is a row with neither labels nor features while the header promises more rows, and ignored after that.
+    ``label,label feature:value ...``. A row without labels begins with a blank or with its first pair.
+    Features may come in any order, repeated ones are summed; repeated labels count once. Lines may end in
+    CRLF. A blank line is a row with neither labels nor features while the header promises more rows, and
+    ignored after that.
 
     Parameters
     ----------
