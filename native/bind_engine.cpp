@@ -1,0 +1,208 @@
+// Training and searching, as Python calls them.
+#include "bindings.h"
+
+#include <nanobind/stl/string.h>
+
+#include "core.h"
+#include "kernels.h"
+
+using namespace nb::literals;
+
+namespace longleaf::python {
+
+namespace {
+
+CsrView csr(const In<int64_t>& indptr, const In<int32_t>& indices, const float* data, int64_t cols) {
+  return {int64_t(indptr.shape(0)) - 1, cols, indptr.data(), indices.data(), data};
+}
+
+nb::dict to_dict(ChunkArrays arrays) {
+  nb::dict out;
+  out["node"] = to_numpy(std::move(arrays.node));
+  out["shift"] = to_numpy(std::move(arrays.shift));
+  out["bucket_range"] = to_numpy(std::move(arrays.bucket_range));
+  out["slot"] = to_numpy(std::move(arrays.slot));
+  out["entry"] = to_numpy(std::move(arrays.entry));
+  out["bucket"] = to_numpy(std::move(arrays.bucket));
+  out["key"] = to_numpy(std::move(arrays.key));
+  out["count"] = to_numpy(std::move(arrays.count));
+  out["child"] = to_numpy(std::move(arrays.child));
+  out["values"] = to_numpy(std::move(arrays.values));
+  out["codes"] = to_numpy(std::move(arrays.codes));
+  out["codebook"] = to_numpy(std::move(arrays.codebook));
+  out["bias"] = to_numpy(std::move(arrays.bias));
+  return out;
+}
+
+template <class T>
+In<T> field(const nb::dict& arrays, const char* name) {
+  return nb::cast<In<T>>(arrays[name], false);
+}
+
+// Holds the arrays of a model alive as long as the native forest looks at them.
+class PyForest {
+ public:
+  PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int loss) {
+    std::vector<TreeView> trees;
+    std::vector<ChunkView> chunks;
+    std::vector<int64_t> sizes;
+    for (size_t t = 0; t < nb::len(first_child); ++t) {
+      const auto first = nb::cast<In<int32_t>>(first_child[t], false), name = nb::cast<In<int32_t>>(label[t], false);
+      if (first.shape(0) != name.shape(0) + 1) throw std::invalid_argument("first_child must have one more element than label");
+      trees.push_back({int64_t(name.shape(0)), first.data(), name.data()});
+      chunks.push_back(view(nb::cast<nb::dict>(weights[t]), int64_t(name.shape(0)), features, sizes));
+    }
+    kept_ = nb::make_tuple(first_child, label, weights);
+    forest_ = std::make_unique<Forest>(std::move(trees), std::move(chunks), std::move(sizes), labels, Loss(loss));
+  }
+  const Forest& get() const { return *forest_; }
+
+ private:
+  static ChunkView view(const nb::dict& w, int64_t nodes, int64_t features, std::vector<int64_t>& sizes) {
+    const auto node = field<int32_t>(w, "node");
+    const auto shift = field<uint8_t>(w, "shift"), count = field<uint8_t>(w, "count"), child = field<uint8_t>(w, "child"),
+               codes = field<uint8_t>(w, "codes");
+    const auto bucket_range = field<int64_t>(w, "bucket_range"), slot = field<int64_t>(w, "slot"),
+               entry = field<int64_t>(w, "entry");
+    const auto bucket = field<uint32_t>(w, "bucket");
+    const auto key = field<uint16_t>(w, "key");
+    const auto values = field<float>(w, "values"), codebook = field<float>(w, "codebook"), bias = field<float>(w, "bias");
+    const size_t chunks = shift.shape(0), entries = child.shape(0);
+    const bool coded = codebook.shape(0) == 256;
+    if (node.shape(0) != chunks + 1 || bucket_range.shape(0) != chunks + 1 || slot.shape(0) != chunks + 1 ||
+        entry.shape(0) != chunks + 1 || count.shape(0) != key.shape(0) || bias.shape(0) != size_t(nodes) ||
+        bucket.shape(0) % 2 != 0 || (coded ? codes : In<uint8_t>(child)).shape(0) != entries ||
+        (!coded && values.shape(0) != entries))
+      throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
+    sizes.insert(sizes.end(), {int64_t(bucket.shape(0) / 2), int64_t(key.shape(0)), int64_t(entries)});
+    return {int64_t(chunks), nodes, features, node.data(), shift.data(), bucket_range.data(), slot.data(), entry.data(),
+            bucket.data(), key.data(), count.data(), child.data(), coded ? nullptr : values.data(),
+            coded ? codes.data() : nullptr, codebook.data(), bias.data()};
+  }
+  nb::object kept_;
+  std::unique_ptr<Forest> forest_;
+};
+
+nb::tuple py_label_centroids(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features,
+                             In<float> row_scale, In<int64_t> label_indptr, In<int32_t> label_rows, int threads) {
+  LabelCentroids out;
+  PythonWork(nb::none()).run([&](Work& work) {
+    out = label_centroids(csr(indptr, indices, data.data(), features), row_scale.data(),
+                          csr(label_indptr, label_rows, nullptr, 0), threads, work);
+  });
+  return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)), to_numpy(std::move(out.data)));
+}
+
+nb::tuple py_cluster_labels(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, int arity,
+                            int max_leaf, int max_iterations, double tolerance, bool balanced, uint64_t seed, int threads) {
+  Clusters out;
+  PythonWork(nb::none()).run([&](Work& work) {
+    out = cluster_labels(csr(indptr, indices, data.data(), features),
+                         {arity, max_leaf, max_iterations, tolerance, balanced, seed, threads}, work);
+  });
+  return nb::make_tuple(to_numpy(std::move(out.order)), to_numpy(std::move(out.begin)), to_numpy(std::move(out.end)),
+                        to_numpy(std::move(out.parent)));
+}
+
+nb::tuple py_train_tree(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
+                        In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> first_child,
+                        In<int32_t> label, In<float> c_positive, In<float> c_negative, In<float> row_weight, int loss,
+                        double tolerance, int max_epochs, float threshold, float bias, int weight_bits, uint64_t seed,
+                        int threads, nb::object progress) {
+  ChunkArrays out;
+  TrainReport report;
+  PythonWork(std::move(progress)).run([&](Work& work) {
+    const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
+    out = train_tree(csr(indptr, indices, data.data(), features), row_scale.data(),
+                     csr(label_indptr, label_indices, nullptr, labels), tree, c_positive.data(), c_negative.data(),
+                     row_weight.shape(0) ? row_weight.data() : nullptr,
+                     {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads}, work, report);
+  });
+  nb::dict facts;
+  facts["epochs"] = report.epochs;
+  facts["row_visits"] = report.row_visits;
+  facts["unfinished"] = report.unfinished;
+  return nb::make_tuple(to_dict(std::move(out)), facts);
+}
+
+nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data, In<float> row_scale,
+                   int k, int beam, bool union_rule, In<float> log_gain, In<float> log_bounds, In<float> log_threshold,
+                   float log_floor, int threads, nb::object progress) {
+  const int64_t rows = int64_t(indptr.shape(0)) - 1;
+  std::vector<int32_t> labels(size_t(rows) * k);
+  std::vector<float> scores(labels.size());
+  std::vector<int64_t> evaluations(static_cast<size_t>(rows));
+  auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
+  SearchSettings settings{k, beam, union_rule, threads, given(log_gain), given(log_bounds), given(log_threshold), log_floor};
+  const CsrView X = csr(indptr, indices, data.data(), forest.get().features());
+  auto search = [&](Work& work) {
+    top_k(forest.get(), X, row_scale.data(), settings, work, labels.data(), scores.data(), evaluations.data());
+  };
+  if (threads == 1 && rows <= 16 && progress.is_none()) {  // a few rows: no thread is worth starting
+    nb::gil_scoped_release release;
+    Work work;
+    search(work);
+  } else {
+    PythonWork(std::move(progress)).run(search);
+  }
+  return nb::make_tuple(to_numpy(std::move(labels), {size_t(rows), size_t(k)}),
+                        to_numpy(std::move(scores), {size_t(rows), size_t(k)}), to_numpy(std::move(evaluations)));
+}
+
+Out<float> py_probabilities(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data,
+                            In<float> row_scale, In<int64_t> rows, In<int32_t> labels, int threads) {
+  std::vector<float> out(labels.shape(0));
+  const CsrView X = csr(indptr, indices, data.data(), forest.get().features());
+  PythonWork(nb::none()).run([&](Work& work) {
+    probabilities(forest.get(), X, row_scale.data(), rows.data(), labels.data(), int64_t(labels.shape(0)), threads,
+                  work, out.data());
+  });
+  return to_numpy(std::move(out));
+}
+
+nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list features, nb::list children,
+                            nb::list values, In<float> bias, int64_t n_features, int weight_bits) {
+  const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
+  std::vector<ChunkEntries> entries;
+  for (size_t c = 0; c < nb::len(features); ++c) {
+    const auto f = nb::cast<In<int32_t>>(features[c], false);
+    const auto child = nb::cast<In<uint8_t>>(children[c], false);
+    const auto value = nb::cast<In<float>>(values[c], false);
+    entries.push_back({{f.data(), f.data() + f.shape(0)}, {child.data(), child.data() + child.shape(0)},
+                       {value.data(), value.data() + value.shape(0)}});
+  }
+  Work work;
+  return to_dict(assemble_chunks(chunk_nodes(tree), std::move(entries), {bias.data(), bias.data() + bias.shape(0)},
+                                 n_features, weight_bits, 1, work));
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  m.def("simd", [] { return std::string(kernels().name); });
+  m.def("label_centroids", &py_label_centroids, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+        "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "threads"_a);
+  m.def("cluster_labels", &py_cluster_labels, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+        "features"_a, nb::kw_only(), "arity"_a, "max_leaf"_a, "max_iterations"_a, "tolerance"_a, "balanced"_a, "seed"_a,
+        "threads"_a);
+  m.def("train_tree", &py_train_tree, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+        "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
+        "labels"_a, "first_child"_a.noconvert(), "label"_a.noconvert(), "c_positive"_a.noconvert(),
+        "c_negative"_a.noconvert(), "row_weight"_a.noconvert(), nb::kw_only(), "loss"_a, "tolerance"_a, "max_epochs"_a,
+        "threshold"_a, "bias"_a, "weight_bits"_a, "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
+        "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
+  nb::class_<PyForest>(m, "Forest")
+      .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int>(), "first_child"_a, "label"_a, "weights"_a,
+           "features"_a, "labels"_a, "loss"_a)
+      .def("log_bounds", [](const PyForest& f, In<float> log_gain) { return to_numpy(f.get().log_bounds(log_gain.data())); },
+           "log_gain"_a.noconvert())
+      .def("top_k", &py_top_k, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+           "row_scale"_a.noconvert(), nb::kw_only(), "k"_a, "beam"_a, "union_rule"_a, "log_gain"_a.noconvert(),
+           "log_bounds"_a.noconvert(), "log_threshold"_a.noconvert(), "log_floor"_a, "threads"_a,
+           "progress"_a.none() = nb::none())
+      .def("probabilities", &py_probabilities, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+           "row_scale"_a.noconvert(), "rows"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace longleaf::python

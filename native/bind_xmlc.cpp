@@ -1,0 +1,76 @@
+// Reading and writing XMLC text, as Python calls it.
+#include "bindings.h"
+
+#include <cstdlib>
+
+#include "xmlc.h"
+
+namespace longleaf::python {
+
+namespace {
+
+template <typename T>
+std::span<const T> as_span(const In<T>& array) {
+    return {array.data(), array.size()};
+}
+
+// The buffer becomes a NumPy array without a copy; the array owns the memory from here on.
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(Buffer<T>&& buffer) {
+    const size_t size = buffer.size();
+    auto owner = buffer.release();
+    T* data = owner.get();
+    nb::capsule capsule(data, [](void* memory) noexcept { std::free(memory); });
+    (void)owner.release();
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, capsule);
+}
+
+nb::tuple finish_xmlc(XmlcParser& parser) {
+    ParsedXmlc parsed = [&] {
+        nb::gil_scoped_release release;
+        return parser.finish();
+    }();
+    auto& [x, y] = parsed;
+    return nb::make_tuple(nb::make_tuple(x.n_rows, x.n_columns, y.n_columns), as_array(std::move(x.indptr)),
+                          as_array(std::move(x.indices)), as_array(std::move(x.data)),
+                          as_array(std::move(y.indptr)), as_array(std::move(y.indices)));
+}
+
+nb::bytes format_xmlc_bytes(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_data,
+                                   In<int64_t> y_indptr, In<int32_t> y_indices, int64_t begin,
+                                   int64_t end) {
+    const CsrRows features{as_span(x_indptr), as_span(x_indices), as_span(x_data)};
+    const CsrRows labels{as_span(y_indptr), as_span(y_indices), {}};
+    const std::string text = [&] {
+        nb::gil_scoped_release release;
+        return format_xmlc(features, labels, begin, end);
+    }();
+    return nb::bytes(text.data(), text.size());
+}
+
+}  // namespace
+
+void bind_xmlc(nb::module_& m) {
+    nb::class_<XmlcParser>(m, "XmlcParser")
+        .def(
+            "__init__",
+            [](XmlcParser* self, bool labelled) {
+                new (self) XmlcParser(labelled ? XmlcForm::labelled : XmlcForm::plain);
+            },
+            nb::arg("labelled"))
+        .def(
+            "feed",
+            [](XmlcParser& self, nb::bytes text) {
+                const char* bytes = text.c_str();
+                const size_t size = text.size();
+                nb::gil_scoped_release release;
+                self.feed(bytes, size);
+            },
+            nb::arg("text"))
+        .def("finish", &finish_xmlc);
+    m.def("format_xmlc", &format_xmlc_bytes, nb::arg("x_indptr").noconvert(), nb::arg("x_indices").noconvert(),
+          nb::arg("x_data").noconvert(), nb::arg("y_indptr").noconvert(), nb::arg("y_indices").noconvert(),
+          nb::arg("begin"), nb::arg("end"));
+}
+
+}  // namespace longleaf::python

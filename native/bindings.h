@@ -1,0 +1,64 @@
+// What the binding files share. Only files named bind* know Python.
+//
+// Arrays come in as borrowed views, never converted; results go out as NumPy arrays that own their buffers; the GIL is
+// released while native code runs, and Ctrl-C is looked for every 50 ms.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <vector>
+
+#include "parallel.h"
+
+namespace nb = nanobind;
+
+namespace longleaf::python {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+Out<T> to_numpy(std::vector<T> values, std::vector<size_t> shape = {}) {
+  if (shape.empty()) shape = {values.size()};
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out<T>(kept->data(), shape.size(), shape.data(), owner);
+}
+
+// Asks Python for signals and hands progress over; errors raised by either stop the work and come out of run().
+class PythonWork {
+ public:
+  explicit PythonWork(nb::object progress) : progress_(std::move(progress)) {}
+
+  template <class Function>
+  void run(Function function) {
+    {
+      nb::gil_scoped_release release;
+      Work work([this](double done) { return look(done); });
+      try {
+        function(work);
+      } catch (const Interrupted&) {
+      }
+    }
+    if (PyErr_Occurred()) throw nb::python_error();
+  }
+
+ private:
+  bool look(double done) {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) return false;
+    if (progress_.is_none()) return true;
+    PyObject* result = PyObject_CallFunction(progress_.ptr(), "d", done);
+    Py_XDECREF(result);
+    return result != nullptr;
+  }
+  nb::object progress_;
+};
+
+void bind_engine(nb::module_& m);
+void bind_xmlc(nb::module_& m);
+
+}  // namespace longleaf::python
