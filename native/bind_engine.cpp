@@ -3,8 +3,12 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
+#include <memory>
+
 #include "core.h"
 #include "kernels.h"
+#include "linear.h"
 
 using namespace nb::literals;
 
@@ -14,6 +18,32 @@ namespace {
 
 CsrView csr(const In<int64_t>& indptr, const In<int32_t>& indices, const float* data, int64_t cols) {
   return {int64_t(indptr.shape(0)) - 1, cols, indptr.data(), indices.data(), data};
+}
+
+// Every index within its matrix, every value finite; says what was found otherwise.
+void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t cols, const std::string& name) {
+  const int64_t rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
+  auto fail = [&](const std::string& what) { throw std::invalid_argument(name + " must " + what); };
+  if (rows < 0 || indptr.data()[0] != 0 || indptr.data()[rows] > size || data.shape(0) != indices.shape(0))
+    fail("be a well-formed CSR matrix; its arrays do not fit together.");
+  for (int64_t row = 0; row < rows; ++row) {
+    if (indptr.data()[row] > indptr.data()[row + 1]) fail("be a well-formed CSR matrix; its indptr falls at row " + std::to_string(row) + ".");
+    for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) {
+      if (indices.data()[i] < 0 || indices.data()[i] >= cols)
+        fail("have features below " + std::to_string(cols) + "; got " + std::to_string(indices.data()[i]) + " in row " + std::to_string(row) + ".");
+      if (!std::isfinite(data.data()[i])) fail("hold finite numbers that fit a 32-bit float; row " + std::to_string(row) + " does not.");
+    }
+  }
+}
+
+Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
+  std::vector<float> scale(indptr.shape(0) - 1, 0.0f);
+  for (size_t row = 0; row < scale.size(); ++row) {
+    double square = 0;
+    for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) square += double(data.data()[i]) * data.data()[i];
+    if (square > 0) scale[row] = float(1 / std::sqrt(square));
+  }
+  return to_numpy(std::move(scale));
 }
 
 nb::dict to_dict(ChunkArrays arrays) {
@@ -104,6 +134,13 @@ nb::tuple py_cluster_labels(In<int64_t> indptr, In<int32_t> indices, In<float> d
                         to_numpy(std::move(out.parent)));
 }
 
+nb::tuple py_node_rows(In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> first_child,
+                       In<int32_t> label) {
+  NodeRows out = assign_rows(csr(label_indptr, label_indices, nullptr, labels),
+                             {int64_t(label.shape(0)), first_child.data(), label.data()});
+  return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.rows)));
+}
+
 nb::tuple py_train_tree(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
                         In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> first_child,
                         In<int32_t> label, In<float> c_positive, In<float> c_negative, In<float> row_weight, int loss,
@@ -180,11 +217,15 @@ nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list
 
 void bind_engine(nb::module_& m) {
   m.def("simd", [] { return std::string(kernels().name); });
+  m.def("check_csr", &py_check_csr, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "cols"_a, "name"_a);
+  m.def("row_scales", &py_row_scales, "indptr"_a.noconvert(), "data"_a.noconvert());
   m.def("label_centroids", &py_label_centroids, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "threads"_a);
   m.def("cluster_labels", &py_cluster_labels, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, nb::kw_only(), "arity"_a, "max_leaf"_a, "max_iterations"_a, "tolerance"_a, "balanced"_a, "seed"_a,
         "threads"_a);
+  m.def("node_rows", &py_node_rows, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "labels"_a,
+        "first_child"_a.noconvert(), "label"_a.noconvert());
   m.def("train_tree", &py_train_tree, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
         "labels"_a, "first_child"_a.noconvert(), "label"_a.noconvert(), "c_positive"_a.noconvert(),

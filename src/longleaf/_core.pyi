@@ -1,6 +1,7 @@
 """Types of the native kernels."""
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,3 +31,119 @@ def format_xmlc(
     begin: int,
     end: int,
 ) -> bytes: ...
+
+CsrArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in native/core.h, by their names
+
+def simd() -> str: ...
+def check_csr(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], cols: int, name: str
+) -> None: ...
+def row_scales(indptr: NDArray[np.int64], data: NDArray[np.float32]) -> NDArray[np.float32]: ...
+def label_centroids(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    features: int,
+    row_scale: NDArray[np.float32],
+    label_indptr: NDArray[np.int64],
+    label_rows: NDArray[np.int32],
+    threads: int,
+) -> CsrArrays: ...
+def cluster_labels(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    features: int,
+    *,
+    arity: int,
+    max_leaf: int,
+    max_iterations: int,
+    tolerance: float,
+    balanced: bool,
+    seed: int,
+    threads: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
+def node_rows(
+    label_indptr: NDArray[np.int64],
+    label_indices: NDArray[np.int32],
+    labels: int,
+    first_child: NDArray[np.int32],
+    label: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
+def train_tree(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    features: int,
+    row_scale: NDArray[np.float32],
+    label_indptr: NDArray[np.int64],
+    label_indices: NDArray[np.int32],
+    labels: int,
+    first_child: NDArray[np.int32],
+    label: NDArray[np.int32],
+    c_positive: NDArray[np.float32],
+    c_negative: NDArray[np.float32],
+    row_weight: NDArray[np.float32],
+    *,
+    loss: int,
+    tolerance: float,
+    max_epochs: int,
+    threshold: float,
+    bias: float,
+    weight_bits: int,
+    seed: int,
+    threads: int,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[WeightArrays, dict[str, int]]: ...
+def assemble_chunks(
+    first_child: NDArray[np.int32],
+    label: NDArray[np.int32],
+    features: list[NDArray[np.int32]],
+    children: list[NDArray[np.uint8]],
+    values: list[NDArray[np.float32]],
+    bias: NDArray[np.float32],
+    n_features: int,
+    weight_bits: int,
+) -> WeightArrays: ...
+
+class Forest:
+    """The trees of a model, checked and ready to search; keeps the arrays alive."""
+
+    def __init__(
+        self,
+        first_child: list[NDArray[np.int32]],
+        label: list[NDArray[np.int32]],
+        weights: list[WeightArrays],
+        features: int,
+        labels: int,
+        loss: int,
+    ) -> None: ...
+    def log_bounds(self, log_gain: NDArray[np.float32]) -> NDArray[np.float32]: ...
+    def top_k(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        *,
+        k: int,
+        beam: int,
+        union_rule: bool,
+        log_gain: NDArray[np.float32],
+        log_bounds: NDArray[np.float32],
+        log_threshold: NDArray[np.float32],
+        log_floor: float,
+        threads: int,
+        progress: Callable[[float], None] | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]: ...
+    def probabilities(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        threads: int,
+    ) -> NDArray[np.float32]: ...

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+
+from longleaf import _core
 
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
@@ -149,3 +156,98 @@ def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
             f"{name} must hold labels from 0 to {end - 1}; got {labels[bad[0]]} in row {rows[bad[0]]}."
         )
     return rows, labels, (len(lists), end)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features as native code reads them: sorted rows without duplicates, and what to multiply each by."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    data: npt.NDArray[np.float32]
+    n_features: int
+    scale: npt.NDArray[np.float32]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.indptr) - 1
+
+    @property
+    def csr(self) -> _core.CsrArrays:
+        """The three arrays of the matrix, in the order in which native functions take them."""
+        return self.indptr, self.indices, self.data
+
+
+def check_features(X: Any, n_features: int | None = None, *, normalize: bool = True, name: str = "X") -> Rows:
+    """Bring features into one form, leaving the caller's object as it is; what fits already is not copied.
+
+    Parameters
+    ----------
+    X : scipy.sparse matrix or array of any index width and dtype, or dense array [rows, features]
+    n_features : int, optional
+        How many features there must be, as in ``fit``.
+    normalize : bool
+        Whether rows are scaled to unit length (by ``Rows.scale``: the data stay as they are).
+    name : str
+        What to call ``X`` in errors.
+    """
+    matrix: Any = X if sp.issparse(X) else np.asarray(X)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be a 2-D matrix of numbers; got {matrix.ndim}-D of {matrix.dtype}.")
+    if n_features is not None and matrix.shape[1] != n_features:
+        raise ValueError(f"{name} must have {n_features} features, as in fit; got {matrix.shape[1]}.")
+    if max(matrix.shape) > _MOST_LABELS:
+        raise ValueError(f"{name} must have at most {_MOST_LABELS} rows and features; got {matrix.shape}.")
+    csr: Any = matrix if sp.issparse(matrix) and matrix.format == "csr" else sp.csr_array(matrix)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    indptr = np.ascontiguousarray(csr.indptr, np.int64)
+    indices = np.ascontiguousarray(csr.indices, np.int32)
+    with np.errstate(over="ignore"):
+        data = np.ascontiguousarray(csr.data, np.float32)
+    _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
+    scale = _core.row_scales(indptr, data) if normalize else np.ones(len(indptr) - 1, np.float32)
+    return Rows(indptr, indices, data, int(matrix.shape[1]), scale)
+
+
+def check_threads(n_jobs: int | None) -> int:
+    """Turn scikit-learn's ``n_jobs`` into a number of threads: -1 is all cores, -2 all but one, None one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def check_number(
+    value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
+) -> float:
+    """Give a finite number within its limits."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number; got {value!r}.")
+    number = float(value)
+    if number < low or number > high or (open_low and number == low):
+        at_least = f"above {low:g}" if open_low else f"at least {low:g}"
+        limits = at_least if high == math.inf else f"{at_least} and at most {high:g}"
+        raise ValueError(f"{name} must be {limits}; got {value!r}.")
+    return number
+
+
+def check_count(value: Any, name: str, *, low: int = 1) -> int:
+    """Give a whole number that is at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number; got {value!r}.")
+    number = int(value)
+    if number < low or number > _MOST_LABELS:
+        raise ValueError(f"{name} must be at least {low} and at most {_MOST_LABELS}; got {value}.")
+    return number
+
+
+def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
+    """Give one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    return value

@@ -1,0 +1,98 @@
+"""Gains and thresholds in, the best labels out; nothing is kept between calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._validation import check_number, check_per_label
+from longleaf.propensity import inverse_propensity_from_counts
+
+Floats = npt.NDArray[np.float32]
+
+SEARCHES = ("exact", "beam")
+ENSEMBLES = ("mean", "union")
+NONE = np.zeros(0, np.float32)
+"""No gains, no bounds, no thresholds, as native code reads it."""
+
+
+@dataclass(frozen=True, eq=False)
+class TopK:
+    """The best labels of each row, best first.
+
+    Attributes
+    ----------
+    labels : int32 array [rows, k]
+        Padded with -1 where a row has fewer.
+    scores : float32 array [rows, k]
+        Gain times probability; 0 where the label is -1.
+    evaluations : int64 array [rows]
+        How many node classifiers were evaluated to find them.
+    """
+
+    labels: npt.NDArray[np.int32]
+    scores: Floats
+    evaluations: npt.NDArray[np.int64]
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        """Allow ``labels, scores = model.top_k(X)``."""
+        return iter((self.labels, self.scores))
+
+
+def resolve_gain(
+    label_counts: npt.NDArray[np.int64],
+    n_rows: int,
+    *,
+    tail: float | None,
+    gain: npt.ArrayLike | None,
+    propensity: tuple[float, float],
+) -> npt.NDArray[np.float64] | None:
+    """Give the gain of each label, or None where every gain is 1.
+
+    Parameters
+    ----------
+    label_counts, n_rows
+        How often each label occurred in training, in how many rows.
+    tail : float, optional
+        The exponent of the inverse propensity: 0 for plain probabilities, 1 for PS-PLT.
+    gain : array [labels], optional
+        Gains of the caller's own; not together with ``tail``.
+    propensity : (A, B)
+        The constants of the propensity model.
+    """
+    if tail is not None and gain is not None:
+        raise ValueError("tail and gain must not be given together; gain already says what a label is worth.")
+    if gain is not None:
+        return check_per_label(gain, len(label_counts), "gain")
+    if tail is None or check_number(tail, "tail", low=0) == 0:
+        return None
+    a, b = propensity
+    return inverse_propensity_from_counts(label_counts, n_rows, a=a, b=b) ** tail
+
+
+def log_gain(gain: npt.NDArray[np.float64]) -> Floats:
+    """Give the logarithms of the gains; -inf for labels that must never be returned."""
+    with np.errstate(divide="ignore"):
+        return np.log(gain).astype(np.float32)
+
+
+def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tuple[Floats, float]:
+    """Give the logarithm of each label's smallest score, and a number below all of them.
+
+    Parameters
+    ----------
+    threshold : float or array [labels], optional
+        Labels that score less are not returned.
+    n_labels : int
+        How many labels there are.
+    """
+    if threshold is None:
+        return NONE, -np.inf
+    if np.ndim(threshold) == 0:
+        threshold = np.full(n_labels, check_number(threshold, "threshold", low=0))
+    logs = log_gain(check_per_label(threshold, n_labels, "threshold"))
+    return logs, float(np.nextafter(logs.min(initial=np.inf), np.float32(-np.inf)))
