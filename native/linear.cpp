@@ -192,9 +192,11 @@ class UnitTrainer {
     alignas(32) float margin[kLanes], delta[kLanes];
     int64_t visits = 0;
     const size_t n = rows_.size();
-    const size_t offset = random_.below(uint32_t(n));  // the rows lie in random order already: start anywhere
+    order_.resize(n);
+    std::iota(order_.begin(), order_.end(), 0);
+    random_.shuffle(order_.data(), int64_t(n));
     for (size_t j = 0; j < n; ++j) {
-      const size_t i = j + offset < n ? j + offset : j + offset - n;
+      const size_t i = size_t(order_[j]);
       if (!visit_all && rest_until_[i] > epoch) continue;
       ++visits;
       const LocalRow x = row(i);
@@ -256,7 +258,7 @@ class UnitTrainer {
 
   // the block's lanes
   std::vector<float> side_, dual_, weights_;
-  std::vector<int32_t> rest_until_;
+  std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
   double gap_[kLanes] = {}, loss_[kLanes] = {};
