@@ -129,8 +129,9 @@ void TextCounter::count_row(Worker& worker, std::vector<TermCount>& entries) con
 }
 
 void TextCounter::merge() {
-    workers_[0].document_frequency.resize(options_.hashing);  // for hashing without a single text
-    workers_[0].term_frequency.resize(options_.hashing);
+    const std::size_t n_ids = options_.hashing ? options_.hashing : vocabulary().size();
+    workers_[0].document_frequency.resize(n_ids);  // it may have seen no text at all
+    workers_[0].term_frequency.resize(n_ids);
     for (std::size_t i = 1; i < workers_.size(); ++i) absorb(workers_[i]);
 }
 

@@ -19,7 +19,7 @@ CONTEXTUAL = "\u03a3\u0130"
 
 @cache
 def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
-    """Tell for every code point what it becomes and what kind of character that is.
+    r"""Tell for every code point what it becomes and what kind of character that is.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
     Returns
     -------
     numpy.ndarray of shape (1114112,), uint32
-        The new code point in the low 21 bits, plus `WORD` where that matches ``\\w`` and `SPACE` where it
-        matches ``\\s``.
+        The new code point in the low 21 bits, plus `WORD` where that matches ``\w`` and `SPACE` where it
+        matches ``\s``.
     """
     identity = np.arange(CODE_POINTS, dtype="<u4")
     everything = identity.tobytes().decode("utf-32-le", "surrogatepass")
