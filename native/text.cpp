@@ -4,8 +4,6 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <thread>
 
@@ -177,34 +175,40 @@ void TextCounter::sort(std::span<std::uint32_t> ids) const {
     std::ranges::transform(keys, ids.begin(), &Key::id);
 }
 
-std::int32_t TextCounter::column(const Chunk& chunk, std::uint32_t id, const RowWeighting& weighting) const {
+// Turns the ids of a chunk into columns, and drops the entries that have none.
+void TextCounter::renumber(Chunk& chunk, std::span<const std::int32_t> columns) const {
     const auto& merged = workers_[chunk.worker].merged;
-    const std::uint32_t final_id = merged.empty() ? id : merged[id];
-    return weighting.columns.empty() ? static_cast<std::int32_t>(final_id) : weighting.columns[final_id];
+    std::size_t from = 0, to = 0;
+    for (std::size_t& row_end : chunk.row_ends) {
+        for (; from < row_end; ++from) {
+            auto [id, count] = chunk.entries[from];
+            if (!merged.empty()) id = merged[id];
+            if (!columns.empty() && columns[id] < 0) continue;
+            chunk.entries[to++] = {columns.empty() ? id : static_cast<std::uint32_t>(columns[id]), count};
+        }
+        row_end = to;
+    }
+    chunk.entries.resize(to);
 }
 
 // Says where each chunk's rows and entries go in the matrix; returns the number of all entries.
-std::int64_t TextCounter::lay_out(const RowWeighting& weighting) {
-    std::vector<std::int64_t> kept(chunks_.size());
+std::int64_t TextCounter::lay_out(std::span<const std::int32_t> columns) {
     std::atomic<std::size_t> next = 0;
     on_threads(workers_.size(), [&](std::size_t) {
-        for (std::size_t i; (i = next++) < chunks_.size();)
-            kept[i] = std::ranges::count_if(chunks_[i].entries, [&](const TermCount& entry) {
-                return column(chunks_[i], entry.id, weighting) >= 0;
-            });
+        for (std::size_t i; (i = next++) < chunks_.size();) renumber(chunks_[i], columns);
     });
     std::int64_t n_rows = 0, n_entries = 0;
-    for (std::size_t i = 0; i < chunks_.size(); ++i) {
-        chunks_[i].first_row = n_rows;
-        chunks_[i].first_entry = n_entries;
-        n_rows += static_cast<std::int64_t>(chunks_[i].row_ends.size());
-        n_entries += kept[i];
+    for (Chunk& chunk : chunks_) {
+        chunk.first_row = n_rows;
+        chunk.first_entry = n_entries;
+        n_rows += static_cast<std::int64_t>(chunk.row_ends.size());
+        n_entries += static_cast<std::int64_t>(chunk.entries.size());
     }
     return n_entries;
 }
 
 CsrRows TextCounter::rows(const RowWeighting& weighting) {
-    const std::int64_t n_entries = lay_out(weighting);
+    const std::int64_t n_entries = lay_out(weighting.columns);
     CsrRows out{n_rows_, n_entries, std::make_unique_for_overwrite<std::int64_t[]>(n_rows_ + 1),
                 std::make_unique_for_overwrite<std::int32_t[]>(n_entries),
                 std::make_unique_for_overwrite<float[]>(n_entries)};
@@ -229,9 +233,8 @@ void TextCounter::fill(const Chunk& chunk, const RowWeighting& weighting, CsrRow
     for (std::size_t r = 0; r < chunk.row_ends.size(); begin = chunk.row_ends[r++]) {
         row.clear();
         for (std::size_t i = begin; i < chunk.row_ends[r]; ++i) {
-            const auto [id, count] = chunk.entries[i];
-            const std::int32_t where = column(chunk, id, weighting);
-            if (where >= 0) row.push_back(static_cast<std::uint64_t>(where) << 32 | count);
+            const auto [column, count] = chunk.entries[i];
+            row.push_back(static_cast<std::uint64_t>(column) << 32 | count);
         }
         std::ranges::sort(row);
         values.clear();

@@ -38,7 +38,8 @@ struct RowWeighting {
 
 class TextCounter {
   public:
-    // Counts the terms of `fixed` only, if that is given. Rows are kept only if asked for.
+    // Counts the terms of `fixed` only, if that is given, and no frequencies (with hashing its terms do not
+    // matter). Rows are kept only if asked for.
     TextCounter(const TextOptions& options, std::span<const std::uint32_t> characters,
                 std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows);
     void add(std::span<const std::string_view> texts);
@@ -72,9 +73,9 @@ class TextCounter {
     void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk) const;
     void count_row(Worker& worker, std::vector<TermCount>& entries) const;
     void absorb(Worker& other);
-    std::int64_t lay_out(const RowWeighting& weighting);
+    void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
+    std::int64_t lay_out(std::span<const std::int32_t> columns);
     void fill(const Chunk& chunk, const RowWeighting& weighting, CsrRows& out) const;
-    std::int32_t column(const Chunk& chunk, std::uint32_t id, const RowWeighting& weighting) const;
 
     TextOptions options_;
     std::shared_ptr<const Vocabulary> fixed_;

@@ -1,7 +1,6 @@
 #include "vocabulary.h"
 
 #include <bit>
-#include <cstring>
 #include <stdexcept>
 
 namespace longleaf {

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from data import read_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -14,6 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
+from data import read_texts
 from longleaf._characters import CONTEXTUAL, SPACE, WORD, character_table
 from longleaf.text import TextVectorizer
 
@@ -104,7 +104,9 @@ def test_real_laws_and_library_records_give_what_scikit_learn_gives(name, settin
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
-TRICKY_TEXT = st.text(st.sampled_from("aBä_ÄΣσςİi̇ıK\u0345\u00ad'. \t\n\x1c\u2003Ⱥ2²½字\ud800\udfffǅ𐐀"), max_size=12)
+TRICKY_TEXT = st.text(
+    st.sampled_from("aBä_ÄΣσςİi̇ıK\u0345\u00ad'. \t\n\x1c\u2003Ⱥ2²½字\ud800\udfffǅ𐐀"), max_size=12
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,7 +126,9 @@ def test_every_code_point_is_classed_as_python_classes_it(lowercase):
         assert table[code] == ord(character) | word | SPACE * character.isspace()
 
 
-@pytest.mark.parametrize("setting", [{}, {"ngram_range": (1, 2), "max_features": 500}, {"hashing": 256}], ids=str)
+@pytest.mark.parametrize(
+    "setting", [{}, {"ngram_range": (1, 2), "max_features": 500}, {"hashing": 256}], ids=str
+)
 def test_the_number_of_threads_and_batches_does_not_change_a_bit(setting, monkeypatch):
     rng = np.random.default_rng(1)
     words = np.array([f"wort{'äöü'[i % 3]}{i}" for i in range(3000)])
@@ -132,7 +136,7 @@ def test_the_number_of_threads_and_batches_does_not_change_a_bit(setting, monkey
     expected = TextVectorizer(n_jobs=1, **setting).fit(texts)
     rows = expected.transform(texts)
     for batch_texts in (7, 250, 4096):
-        monkeypatch.setattr("longleaf.text.BATCH_TEXTS", batch_texts)
+        monkeypatch.setattr("longleaf._text_batches.BATCH_TEXTS", batch_texts)
         for n_jobs in (1, 2, 5):
             actual = TextVectorizer(n_jobs=n_jobs, **setting)
             assert_same_bits(actual.fit_transform(texts), rows)
@@ -202,7 +206,7 @@ def test_a_damaged_vocabulary_is_refused():
 
 
 def test_fit_reads_a_stream_and_does_not_keep_it(monkeypatch):
-    monkeypatch.setattr("longleaf.text.BATCH_TEXTS", 10)
+    monkeypatch.setattr("longleaf._text_batches.BATCH_TEXTS", 10)
     tracemalloc.start()
     try:
         ours = TextVectorizer().fit("öl " * 30_000 + str(row) for row in range(200))

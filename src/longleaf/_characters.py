@@ -52,25 +52,3 @@ def _lower(everything: str) -> npt.NDArray[np.uint32]:
     for character in CONTEXTUAL:
         lowered[ord(character)] = ord(character)
     return lowered
-
-
-def as_utf8(text: str, lowercase: bool) -> str | bytes:
-    """Make a text ready for the native analyser, which lower-cases what `character_table` can tell.
-
-    Parameters
-    ----------
-    text : str
-        Any string, lone surrogates included.
-    lowercase : bool
-        Whether the analyser will lower-case.
-
-    Returns
-    -------
-    str or bytes
-        The text itself if it is ASCII, which costs no copy; else its UTF-8.
-    """
-    if text.isascii():
-        return text
-    if lowercase and any(character in text for character in CONTEXTUAL):
-        text = text.lower()
-    return text.encode("utf-8", "surrogatepass")

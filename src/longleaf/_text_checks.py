@@ -37,30 +37,6 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         raise ValueError("max_features must be None with hashing, which sets the number of columns itself.")
 
 
-def document_limits(min_df: float, max_df: float, n_texts: int) -> tuple[float, float]:
-    """Turn the smallest and largest document frequency into numbers of texts.
-
-    Parameters
-    ----------
-    min_df, max_df : int or float
-        A number of texts, or a share of them.
-    n_texts : int
-        The number of all texts.
-
-    Returns
-    -------
-    low, high : float
-        Both inclusive.
-    """
-    low, high = (float(df if isinstance(df, Integral) else df * n_texts) for df in (min_df, max_df))
-    if high < low:
-        raise ValueError(
-            f"max_df must allow at least as many texts as min_df; got max_df={max_df} and min_df={min_df}, "
-            f"which are {high:g} and {low:g} of {n_texts} texts."
-        )
-    return low, high
-
-
 def thread_count(n_jobs: int | None) -> int:
     """Return a number of threads, with negative numbers counted from all cores down.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,13 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _core
-from longleaf._characters import as_utf8, character_table
-from longleaf._text_checks import check_offsets, check_parameters, document_limits, thread_count
+from longleaf._characters import character_table
+from longleaf._text_batches import batches
+from longleaf._text_checks import check_offsets, check_parameters, thread_count
+from longleaf._text_columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
 
-ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
-NORMS = {None: 0, "l1": 1, "l2": 2}
-BATCH_TEXTS = 4096
-BATCH_CHARACTERS = 1 << 24
+_ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
+_NORMS = {None: 0, "l1": 1, "l2": 2}
 
 
 class TextVectorizer(BaseEstimator):  # type: ignore[misc]
@@ -40,15 +41,13 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     lowercase : bool, default=True
         Whether to lower-case texts first, as ``str.lower`` does.
     min_df, max_df : int or float, default=1 and 1.0
-        Terms in fewer or in more texts than this are left out; a float is a share of the texts. With
-        hashing the same holds for columns.
+        Terms (hashed: columns) in fewer or more texts are left out; a float is a share of the texts.
     max_features : int or None, default=None
         Keep only that many terms, the most frequent ones over all texts.
     sublinear_tf : bool, default=True
         Whether a count ``c`` counts as ``1 + log(c)``.
     use_idf, smooth_idf : bool, default=True
-        Whether terms weigh by inverse document frequency, and whether that is smoothed as if one more text
-        held every term.
+        Whether terms weigh by inverse document frequency, smoothed as if one more text held every term.
     norm : {"l2", "l1", None}, default="l2"
         The norm that rows are scaled to have.
     hashing : int or None, default=None
@@ -63,8 +62,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     term_offsets_ : numpy.ndarray of shape (n_terms + 1,), int64
         Where each term begins in `term_bytes_`, and the end.
     idf_ : numpy.ndarray of shape (n_columns,), float32
-        The weight of every column; 1 without `use_idf`, 0 for hashed columns that `min_df` or `max_df` leave
-        out.
+        The weight of every column; 1 without `use_idf`, 0 for hashed columns that are left out.
 
     Examples
     --------
@@ -162,7 +160,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         counter = self._count(texts, self._known_terms(), keep_rows=True)
-        columns = np.empty(0, np.int32) if self.hashing is None else _hashed_columns(self.idf_ > 0)
+        columns = np.empty(0, np.int32) if self.hashing is None else hashed_columns(self.idf_ > 0)
         return self._matrix(counter, columns)
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
@@ -183,16 +181,14 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
             return np.array([f"hash{column}" for column in range(self.hashing)], dtype=object)
         data, ends = self.term_bytes_.tobytes(), self.term_offsets_.tolist()
         names = np.empty(len(ends) - 1, dtype=object)
-        pairs = zip(ends, ends[1:], strict=False)
-        names[:] = [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairs]
+        names[:] = [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
         return names
 
     @property
     def vocabulary_(self) -> dict[str, int]:
         """Columns by term, made anew at each use; empty with hashing."""
-        if self.hashing is not None:
-            return {}
-        return {term: column for column, term in enumerate(self.get_feature_names_out())}
+        names = self.get_feature_names_out() if self.hashing is None else ()
+        return {term: column for column, term in enumerate(names)}
 
     def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return what was learnt as plain data.
@@ -206,8 +202,11 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         parameters = {name: _plain(value) for name, value in self.get_params().items()}
-        arrays = {"term_bytes": self.term_bytes_, "term_offsets": self.term_offsets_, "idf": self.idf_}
-        return parameters, arrays
+        return parameters, {
+            "term_bytes": self.term_bytes_,
+            "term_offsets": self.term_offsets_,
+            "idf": self.idf_,
+        }
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
@@ -223,7 +222,8 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         TextVectorizer
             It transforms as the one that was saved, bit for bit.
         """
-        made = cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in parameters.items()})
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in parameters.items()}
+        made = cls(**given)
         check_parameters(made.get_params())
         made.term_bytes_ = np.asarray(arrays["term_bytes"], dtype=np.uint8)
         made.term_offsets_ = np.asarray(arrays["term_offsets"], dtype=np.int64)
@@ -235,9 +235,6 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_terms", None)  # native, and quickly made anew
         return state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "idf_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,51 +248,38 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         check_parameters(self.get_params())
         counter = _core.TextCounter(
             character_table(bool(self.lowercase)),
-            ANALYZERS[self.analyzer],
-            tuple(self.ngram_range),
-            tuple(self.char_ngram_range or (0, 0)),
-            self.hashing or 0,
+            _ANALYZERS[self.analyzer],
+            self.ngram_range,
+            self.char_ngram_range or (0, 0),
+            int(self.hashing or 0),
             known,
             thread_count(self.n_jobs),
             keep_rows,
         )
-        for batch in _batches(texts, bool(self.lowercase)):
+        for batch in batches(texts, bool(self.lowercase)):
             counter.add(batch)
         return counter
 
     def _learn(self, counter: _core.TextCounter) -> npt.NDArray[np.int32]:
         """Choose and weigh the columns; return the column of every counted id, -1 where it is left out."""
         document_frequency, term_frequency = counter.merge()
-        if not document_frequency.any():
-            raise ValueError(f"texts must contain at least one term; got {counter.n_rows} texts without any.")
-        low, high = document_limits(self.min_df, self.max_df, counter.n_rows)
-        allowed = (document_frequency >= low) & (document_frequency <= high)
-        if not allowed.any():
-            raise ValueError(
-                f"min_df and max_df must leave at least one of {np.count_nonzero(document_frequency)} terms; "
-                f"none is in {low:g} to {high:g} of {counter.n_rows} texts."
-            )
-        idf = self._idf(document_frequency, counter.n_rows)
+        allowed = allowed_terms(document_frequency, counter.n_rows, self.min_df, self.max_df)
+        idf = np.ones(document_frequency.size, np.float32)
+        if self.use_idf:
+            idf = inverse_document_frequency(document_frequency, counter.n_rows, bool(self.smooth_idf))
         if self.hashing is not None:
-            ids, columns = np.empty(0, np.uint32), _hashed_columns(allowed)
+            ids, columns = np.empty(0, np.uint32), hashed_columns(allowed)
             self.idf_ = np.where(allowed, idf, np.float32(0))
         else:
             ids = counter.sort(np.flatnonzero(allowed).astype(np.uint32))
             if self.max_features is not None and ids.size > self.max_features:
-                ids = ids[_most_frequent(term_frequency[ids], self.max_features)]
+                ids = ids[most_frequent(term_frequency[ids], self.max_features)]
             columns = np.full(document_frequency.size, -1, np.int32)
             columns[ids] = np.arange(ids.size)
             self.idf_ = idf[ids]
         self.term_bytes_, self.term_offsets_ = counter.terms(ids)
         self._terms: _core.Vocabulary | None = None
         return columns
-
-    def _idf(self, document_frequency: npt.NDArray[np.int64], n_texts: int) -> npt.NDArray[np.float32]:
-        if not self.use_idf:
-            return np.ones(document_frequency.size, np.float32)
-        smooth = int(bool(self.smooth_idf))
-        ratio = (n_texts + smooth) / np.maximum(document_frequency + smooth, 1)
-        return (np.log(ratio) + 1).astype(np.float32)
 
     def _known_terms(self) -> _core.Vocabulary:
         terms: _core.Vocabulary | None = getattr(self, "_terms", None)
@@ -304,37 +288,10 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         return terms
 
     def _matrix(self, counter: _core.TextCounter, columns: npt.NDArray[np.int32]) -> csr_matrix:
-        rows = counter.rows(columns, self.idf_, bool(self.sublinear_tf), NORMS[self.norm])
+        rows = counter.rows(columns, self.idf_, bool(self.sublinear_tf), _NORMS[self.norm])
         matrix = csr_matrix(rows, shape=(counter.n_rows, self.idf_.size))
-        matrix.has_sorted_indices = True
-        matrix.has_canonical_format = True
+        matrix.has_canonical_format = True  # and sorted
         return matrix
-
-
-def _batches(texts: Iterable[str], lowercase: bool) -> Iterator[list[str | bytes]]:
-    if isinstance(texts, str | bytes):
-        raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
-    batch: list[str | bytes] = []
-    characters = 0
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"texts[{row}] must be a string; got {type(text).__name__}.")
-        batch.append(as_utf8(text, lowercase))
-        characters += len(text)
-        if len(batch) == BATCH_TEXTS or characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
-def _most_frequent(term_frequency: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.intp]:
-    # Word for word what scikit-learn does, its float64 included: so ties fall as they fall there.
-    return np.sort((-term_frequency.astype(np.float64)).argsort()[:limit])
-
-
-def _hashed_columns(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    return np.where(allowed, np.arange(allowed.size), -1).astype(np.int32)
 
 
 def _plain(value: Any) -> Any:
