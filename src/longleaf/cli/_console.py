@@ -17,7 +17,7 @@ PLAIN_WIDTH = 100
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on standard error; gives what to call with the share that is done, or None without a terminal."""
+    """Show a bar on a terminal's standard error; give what to call with the share that is done, or None."""
     if not sys.stderr.isatty():
         yield None
         return

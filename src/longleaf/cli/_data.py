@@ -89,7 +89,9 @@ def _gain(path: str, number: int, line: bytes) -> float:
         gain = np.nan
     if not 0 <= gain <= LARGEST_GAIN:
         found = line[:40].decode("utf-8", "replace").strip()
-        raise DataError(f"{path}, line {number}: a gain must be a finite number of at least 0; got {found!r}.")
+        raise DataError(
+            f"{path}, line {number}: a gain must be a finite number of at least 0; got {found!r}."
+        )
     return gain
 
 

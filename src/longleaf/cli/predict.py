@@ -81,9 +81,7 @@ def _write(
             progress((begin + batch.shape[0]) / X.shape[0])
 
 
-def _probabilities(
-    model: LabelEstimator, X: Any, top: TopK, dial: dict[str, Any]
-) -> npt.NDArray[np.float32]:
+def _probabilities(model: LabelEstimator, X: Any, top: TopK, dial: dict[str, Any]) -> npt.NDArray[np.float32]:
     """Give the labels' probabilities [rows, k]: the scores themselves where every gain is 1."""
     if dial["gain"] is None and not dial["tail"]:
         return top.scores

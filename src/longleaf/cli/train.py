@@ -15,7 +15,8 @@ from longleaf.cli._data import Data, load_data
 from longleaf.cli._options import DataPath, Threads
 from longleaf.io import storage
 from longleaf.plt import PLT
-from longleaf.presets import PRESETS, preset as preset_settings
+from longleaf.presets import PRESETS
+from longleaf.presets import preset as preset_settings
 
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
 LARGEST_SEED = 2**32 - 1
@@ -37,16 +38,22 @@ class Loss(StrEnum):
 
 def train(
     data: DataPath,
-    out: Annotated[str, typer.Option("-o", "--out", metavar="MODEL", help="The folder to write the model to.")],
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="MODEL", help="The folder to write the model to.")
+    ],
     preset: Annotated[
         Preset | None,
         typer.Option("--preset", help="A published system's settings; options given beside it win."),
     ] = None,
-    trees: Annotated[int | None, typer.Option("--trees", min=1, metavar="N", help="Trees to average.")] = None,
+    trees: Annotated[
+        int | None, typer.Option("--trees", min=1, metavar="N", help="Trees to average.")
+    ] = None,
     loss: Annotated[Loss | None, typer.Option("--loss", help="The loss of the node classifiers.")] = None,
     cost: Annotated[
         float | None,
-        typer.Option("-C", metavar="C", help="The cost of an error: a larger one fits the data more closely."),
+        typer.Option(
+            "-C", metavar="C", help="The cost of an error: a larger one fits the data more closely."
+        ),
     ] = None,
     arity: Annotated[
         int | None, typer.Option("--arity", min=2, metavar="N", help="Children of an inner node.")
