@@ -2,8 +2,8 @@
 
 FOLDER holds `train.tfidf.txt.xz`, `dev.tfidf.txt.xz`, their `.jsonl.xz` and `tag_names.json.xz`. Rows lie in
 order of year, so they are drawn at random, with a fixed seed: the same files always give the same sample.
-Training rows come from train, test rows from dev. Only labels of drawn rows are kept, and features of at least
-two training rows; both are numbered anew, in their old order. Nothing is chosen by how well a model does on it.
+Training rows come from train, test rows from dev. Only labels of drawn rows are kept, and features of two
+training rows or more; both are numbered anew, in their old order. Nothing is chosen by how well a model does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def draw(source: Path, part: str, n_rows: int) -> tuple[Any, Any, list[dict[str,
 
 
 def tags_by_label(Y: Any, laws: list[dict[str, Any]]) -> dict[int, str]:
-    """Find which tag each label stands for: tags are numbered in sorted order, and labels rise within a row."""
+    """Find which tag each label stands for: tags are numbered in sorted order, labels rise within a row."""
     found: dict[int, str] = {}
     for row, law in enumerate(laws):
         labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]

@@ -25,7 +25,7 @@ LARGEST_GAIN = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Data:
-    """Features [rows, features] and labels [rows, labels] of a file, and the name by which messages call it."""
+    """Features [rows, features] and labels [rows, labels] of a file, and what messages call it."""
 
     name: str
     X: Any
@@ -40,9 +40,9 @@ class Data:
         """Give a SHA-256 over sizes and content; the same for a file and its compressed copy."""
         sha = hashlib.sha256(str((*self.X.shape, self.Y.shape[1])).encode())
         for matrix in (self.X, self.Y):
-            sha.update(np.ascontiguousarray(matrix.indptr, "<i8"))
-            sha.update(np.ascontiguousarray(matrix.indices, "<i4"))
-        sha.update(np.ascontiguousarray(self.X.data, "<f4"))
+            sha.update(np.ascontiguousarray(matrix.indptr, "<i8").data)
+            sha.update(np.ascontiguousarray(matrix.indices, "<i4").data)
+        sha.update(np.ascontiguousarray(self.X.data, "<f4").data)
         return f"sha256:{sha.hexdigest()}"
 
 

@@ -42,8 +42,9 @@ def demo() -> None:
     sample = load_sample()
     n_train, n_test = sample.X_train.shape[0], sample.X_test.shape[0]
     console.print(
-        f"\n[bold]longleaf[/] on {n_train} EU laws, {sample.X_train.shape[1]} words and {len(sample.label_names)} "
-        f"EuroVoc concepts (EURLEX57K, CC BY-SA 4.0);\njudged on {n_test} laws that it has not seen."
+        f"\n[bold]longleaf[/] on {n_train} EU laws, {sample.X_train.shape[1]} words and "
+        f"{len(sample.label_names)} EuroVoc concepts (EURLEX57K, CC BY-SA 4.0);\n"
+        f"judged on {n_test} laws that it has not seen."
     )
     with _console.progress_bar("training 3 trees") as progress:
         model = PLT.paper(random_state=SEED).fit(sample.X_train, sample.Y_train, progress=progress)
@@ -53,15 +54,16 @@ def demo() -> None:
     done = time.perf_counter()
     console.print(_comparison(judged))
     console.print(
-        "[dim]psp@k counts a hit on a rare concept for more. One model, trained once; only the tail dial differs.\n"
+        "[dim]psp@k counts a hit on a rare concept for more. One model, trained once; only the dial differs.\n"
         f"Read and trained in {trained - start:.1f} s, two exact searches of {n_test} laws in "
-        f"{done - trained:.1f} s.[/]\n"
+        f"{done - trained:.1f} s.[/]\n\n"
+        "What it suggests for a law; behind each concept the number of training laws that have it."
     )
     gained = [(np.append(worth, 0.0)[one.labels] * _hits(sample, one.labels)).sum(axis=1) for one in judged]
     change = gained[1] - gained[0]
     for row, remark in (
-        (int(change.argmax()), "Of all unseen laws, the dial helps most here"),
-        (int(change.argmin()), "and costs most here"),
+        (int(change.argmax()), "\nOf all unseen laws, the dial helps most here"),
+        (int(change.argmin()), "\nand costs most here"),
     ):
         console.print(_law(sample, model.label_counts_, judged, row, remark))
 
@@ -118,7 +120,7 @@ def _law(
     true = sample.Y_test[row].indices
     true = true[np.argsort(-counts[true], kind="stable")]
     columns = [*(one.labels[row] for one in judged), true]
-    table = Table("tail 0 suggests", "tail 1 suggests", "true concepts (laws in training)", box=box.ROUNDED)
+    table = Table("tail 0 suggests", "tail 1 suggests", "true concepts", box=box.ROUNDED)
     for place in range(max(len(column) for column in columns)):
         cells = (column[place] if place < len(column) else -1 for column in columns)
         table.add_row(*(_concept(sample, counts, int(label), label in true) for label in cells))

@@ -6,7 +6,7 @@ import json
 import lzma
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import cast
+from typing import BinaryIO, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,7 +57,7 @@ def load_sample() -> Sample:
 
 def _read_xmlc(name: str) -> tuple[sp.csr_matrix[np.float32], sp.csr_matrix[np.float32]]:
     with files("longleaf.datasets").joinpath(name).open("rb") as file:
-        return load_xmlc(file)
+        return load_xmlc(cast(BinaryIO, file))
 
 
 def _read_strings(name: str) -> tuple[str, ...]:
