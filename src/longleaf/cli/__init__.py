@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # Typer and Rich leave by SystemExit when a pipe breaks
         _forget_output()  # the reader has had enough: that is no error
         return DONE
     except (typer.Abort, EOFError):
@@ -75,10 +75,14 @@ def _complain(error: Exception) -> int:
         if os.environ.get("LONGLEAF_DEBUG"):
             raise error
         sentence = f"Unexpected {type(error).__name__}: {error} (LONGLEAF_DEBUG=1 shows where)."
-    print(f"longleaf: {' '.join(sentence.split())}", file=sys.stderr)
+    line = " ".join(sentence.split())
+    if line:  # empty where the help was shown instead
+        print(f"longleaf: {line if line.endswith('.') else line + '.'}", file=sys.stderr)
     return BAD
 
 
 def _forget_output() -> None:
     """Let nothing more be written to a closed pipe, not even when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -51,7 +52,9 @@ def output() -> Console:
     """Give the console for results: as wide as the terminal, or of a fixed width when piped."""
     from rich.console import Console
 
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=PLAIN_WIDTH)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ is no reason to fail
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
 def peak_memory() -> int:

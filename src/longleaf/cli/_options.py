@@ -41,7 +41,7 @@ Propensity = Annotated[
     typer.Option(
         "--propensity",
         metavar="A,B",
-        help="Constants of the propensity model. [default: the model's own, 0.55,1.5]",
+        help="Constants of the propensity model. Left out, the model's own: 0.55,1.5.",
     ),
 ]
 SearchOption = Annotated[
@@ -52,7 +52,7 @@ Beam = Annotated[
     int, typer.Option("--beam", min=1, metavar="N", help="Nodes kept per level with --search beam.")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="Threads. [default: all cores]")
+    int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")
 ]
 
 

@@ -54,7 +54,7 @@ def demo() -> None:
     done = time.perf_counter()
     console.print(_comparison(judged))
     console.print(
-        "[dim]psp@k counts a hit on a rare concept for more. One model, trained once; only the dial differs.\n"
+        "[dim]psp@k counts a hit on a rare concept for more. One model, trained once: only the dial moved.\n"
         f"Read and trained in {trained - start:.1f} s, two exact searches of {n_test} laws in "
         f"{done - trained:.1f} s.[/]\n\n"
         "What it suggests for a law; behind each concept the number of training laws that have it."

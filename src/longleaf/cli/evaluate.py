@@ -84,11 +84,11 @@ def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table("metric", box=box.SIMPLE_HEAD)
+    table = Table("", "metric", box=box.SIMPLE_HEAD)
     for at in places:
         table.add_column(f"@{at}", justify="right")
     for short, name in NAMES.items():
-        table.add_row(name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
+        table.add_row(short, name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
     return table
 
 
@@ -101,6 +101,6 @@ def _bin_table(bins: list[FrequencyBin], k: int) -> Table:
         table.add_column(name, justify="right")
     for one in bins:
         shares = (one.share, one.recall, one.precision, one.coverage)
-        counts = f"{one.min_count}–{one.max_count}" if one.labels else "–"
+        counts = f"{one.min_count} to {one.max_count}" if one.max_count else "none"
         table.add_row(one.name, str(one.labels), counts, *(f"{share:.1f}" for share in shares))
     return table

@@ -38,7 +38,7 @@ def predict(
     threads: _options.Threads = None,
     out: Annotated[
         str,
-        typer.Option("-o", "--out", metavar="OUT", help="The file to write. [default: standard output]"),
+        typer.Option("-o", "--out", metavar="OUT", help="The file to write; left out, standard output."),
     ] = STANDARD_OUTPUT,
     force: Annotated[bool, typer.Option("--force", help="Replace the file that is there.")] = False,
 ) -> None:
