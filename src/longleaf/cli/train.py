@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from enum import StrEnum
 from typing import Annotated, Any
@@ -100,8 +101,8 @@ def _make_estimator(
     """Give the estimator that the options ask for; what is not asked for stays at its default."""
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
-    if settings.get("C", 1.0) <= 0:
-        raise typer.BadParameter(f"-C must be above 0; got {settings['C']:g}.")
+    if not 0 < settings.get("C", 1.0) < math.inf:
+        raise typer.BadParameter(f"-C must be a finite number above 0; got {settings['C']:g}.")
     if kind is Kind.br:
         foreign = sorted(set(settings) - {"loss", "C"}) + ["preset"] * (preset is not None)
         if foreign:
