@@ -1,0 +1,88 @@
+"""The command line: ``longleaf train``, ``predict``, ``evaluate``, ``info`` and ``demo``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from longleaf import __version__
+from longleaf.cli.demo import demo
+from longleaf.cli.evaluate import evaluate
+from longleaf.cli.info import info
+from longleaf.cli.predict import predict
+from longleaf.cli.train import train
+
+DONE, BAD, INTERRUPTED = 0, 2, 130
+"""Exit status; 130 is what shells expect after Ctrl-C."""
+
+app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
+for command in (demo, train, predict, evaluate, info):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"longleaf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and leave.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Find the few right labels among millions, the rare ones included."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit status; whatever goes wrong is said in one sentence."""
+    logging.basicConfig(format="longleaf: %(message)s", level=logging.WARNING)
+    try:
+        status = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):  # Typer and Rich leave by SystemExit when a pipe breaks
+        _forget_output()  # the reader has had enough: that is no error
+        return DONE
+    except (typer.Abort, EOFError):
+        return INTERRUPTED
+    except Exception as error:
+        return _complain(error)
+    return status if isinstance(status, int) else DONE
+
+
+def _complain(error: Exception) -> int:
+    """Say in one line what was wrong."""
+    if hasattr(error, "format_message"):  # bad usage, as the argument parser found it
+        sentence = error.format_message()
+    elif isinstance(error, MemoryError):
+        sentence = "There is not enough memory for this."
+    elif isinstance(error, OSError) and error.strerror and not isinstance(error, ValueError):
+        sentence = f"{error.filename or 'The operating system'}: {error.strerror}."
+    elif isinstance(error, ValueError):
+        sentence = str(error)
+    else:  # a fault of ours
+        if os.environ.get("LONGLEAF_DEBUG"):
+            raise error
+        sentence = f"Unexpected {type(error).__name__}: {error} (LONGLEAF_DEBUG=1 shows where)."
+    line = " ".join(sentence.split())
+    if line:  # empty where the help was shown instead
+        print(f"longleaf: {line if line.endswith('.') else line + '.'}", file=sys.stderr)
+    return BAD
+
+
+def _forget_output() -> None:
+    """Let nothing more be written to a closed pipe, not even when Python ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

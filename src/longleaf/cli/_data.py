@@ -1,0 +1,108 @@
+"""What commands read: data sets and gain files, each fault named with its file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._validation import DataError
+from longleaf.io.streams import read_chunks
+from longleaf.io.xmlc import load_xmlc
+
+if TYPE_CHECKING:
+    from longleaf._estimator import LabelEstimator
+
+STANDARD_INPUT = "-"
+LARGEST_GAIN = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Features [rows, features] and labels [rows, labels] of a file, and what messages call it."""
+
+    name: str
+    X: Any
+    Y: Any
+
+    @property
+    def sizes(self) -> str:
+        """How much there is, in words."""
+        return f"{self.X.shape[0]} rows, {self.X.shape[1]} features, {self.Y.shape[1]} labels"
+
+    def digest(self) -> str:
+        """Give a SHA-256 over sizes and content; the same for a file and its compressed copy."""
+        sha = hashlib.sha256(str((*self.X.shape, self.Y.shape[1])).encode())
+        for matrix in (self.X, self.Y):
+            sha.update(np.ascontiguousarray(matrix.indptr, "<i8").data)
+            sha.update(np.ascontiguousarray(matrix.indices, "<i4").data)
+        sha.update(np.ascontiguousarray(self.X.data, "<f4").data)
+        return f"sha256:{sha.hexdigest()}"
+
+
+def load_data(path: str) -> Data:
+    """Read a data set; the one place that knows which formats there are."""
+    X, Y = load_xmlc(sys.stdin.buffer if path == STANDARD_INPUT else path)
+    return Data("<stdin>" if path == STANDARD_INPUT else os.fspath(path), X, Y)
+
+
+def check_features_match(data: Data, model: LabelEstimator) -> None:
+    """Refuse data of another width than the model was trained on."""
+    if data.X.shape[1] != model.n_features_in_:
+        raise DataError(
+            f"{data.name} must have {model.n_features_in_} features, as the model has; got {data.X.shape[1]}."
+        )
+
+
+def check_labels_match(data: Data, model: LabelEstimator) -> None:
+    """Refuse true labels that the model numbers otherwise, and files without a row to judge by."""
+    if data.Y.shape[1] != model.n_labels_:
+        raise DataError(
+            f"{data.name} must have {model.n_labels_} labels, as the model has; got {data.Y.shape[1]}."
+        )
+    if data.Y.shape[0] == 0:
+        raise DataError(f"{data.name} must have at least one row; got 0.")
+
+
+def load_gain(path: str, n_labels: int) -> npt.NDArray[np.float64]:
+    """Read one number per line, one line per label; blank lines are allowed at the end only."""
+    source = sys.stdin.buffer if path == STANDARD_INPUT else path
+    lines = b"".join(read_chunks(source)).rstrip().split(b"\n")
+    if lines == [b""]:
+        lines = []
+    gains = np.array([_gain(path, number, line) for number, line in enumerate(lines, 1)], np.float64)
+    if len(gains) != n_labels:
+        raise DataError(f"{path} must have {n_labels} lines, one number for each label; got {len(gains)}.")
+    return gains
+
+
+def _gain(path: str, number: int, line: bytes) -> float:
+    try:
+        gain = float(line)
+    except ValueError:
+        gain = np.nan
+    if not 0 <= gain <= LARGEST_GAIN:
+        found = line[:40].decode("utf-8", "replace").strip()
+        raise DataError(
+            f"{path}, line {number}: a gain must be a finite number of at least 0; got {found!r}."
+        )
+    return gain
+
+
+def check_new_file(path: str, force: bool) -> None:
+    """Refuse, before any work, a path that no file can be written to or that is taken."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise DataError(f"{path} cannot be written: its folder does not exist.")
+    if not os.path.lexists(target):
+        return
+    if not target.is_file():
+        raise DataError(f"{path} cannot be written: something other than a file is there.")
+    if not force:
+        raise DataError(f"{path} exists already; choose another path or replace it with --force.")

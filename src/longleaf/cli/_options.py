@@ -1,0 +1,80 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from longleaf._estimator import LabelEstimator
+
+
+class Search(StrEnum):
+    """How labels are looked for."""
+
+    exact = "exact"
+    beam = "beam"
+
+
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+DataPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="A file in XMLC format, also .gz, .xz or .bz2; - reads standard input."
+    ),
+]
+Tail = Annotated[
+    float | None,
+    typer.Option(
+        "--tail",
+        min=0.0,
+        metavar="T",
+        help="The tail dial: 0 is plain precision, 1 is PS-PLT, which values rare labels by their inverse "
+        "propensity; anything between is a trade.",
+    ),
+]
+Propensity = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity",
+        metavar="A,B",
+        help="Constants of the propensity model. Left out, the model's own: 0.55,1.5.",
+    ),
+]
+SearchOption = Annotated[
+    Search,
+    typer.Option("--search", help="Provably the best labels, or only the best nodes of each tree level."),
+]
+Beam = Annotated[
+    int, typer.Option("--beam", min=1, metavar="N", help="Nodes kept per level with --search beam.")
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")
+]
+
+
+def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, float]:
+    """Read ``A,B``; without it, the model's own constants."""
+    if text is None:
+        return model.propensity
+    try:
+        a, b = (float(part) for part in text.split(","))
+    except ValueError:
+        a, b = math.nan, math.nan
+    if not (0 <= a < math.inf and 0 < b < math.inf):
+        raise typer.BadParameter(f"--propensity must be A,B with A at least 0 and B above 0; got {text!r}.")
+    return a, b
+
+
+def parse_places(text: str) -> tuple[int, ...]:
+    """Read ``1,3,5``, in rising order and each once."""
+    try:
+        places = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        places = [0]
+    if places[0] < 1:
+        raise typer.BadParameter(f"-k must be whole numbers of at least 1, as in 1,3,5; got {text!r}.")
+    return tuple(places)

@@ -1,0 +1,106 @@
+"""``longleaf evaluate``."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from longleaf.cli import _console, _options
+from longleaf.cli._data import check_features_match, check_labels_match, load_data
+from longleaf.metrics import FrequencyBin, frequency_table
+from longleaf.metrics import evaluate as judge
+from longleaf.models import load
+from longleaf.propensity import inverse_propensity_from_counts
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NAMES = {
+    "p": "precision",
+    "recall": "recall",
+    "ndcg": "nDCG",
+    "psp": "precision, propensity-scored",
+    "psrecall": "recall, propensity-scored",
+    "psndcg": "nDCG, propensity-scored",
+    "coverage": "coverage of labels",
+    "macro_precision": "precision, mean over labels",
+    "macro_recall": "recall, mean over labels",
+    "macro_f1": "F1, mean over labels",
+}
+
+
+def evaluate(
+    model: _options.ModelPath,
+    data: _options.DataPath,
+    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    tail: _options.Tail = None,
+    propensity: _options.Propensity = None,
+    search: _options.SearchOption = _options.Search.exact,
+    beam: _options.Beam = 10,
+    threads: _options.Threads = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Predict the rows of DATA and judge that by their true labels."""
+    places = _options.parse_places(k)
+    trained = load(model)
+    constants = _options.parse_propensity(propensity, trained)
+    with _console.waiting(f"reading {data}"):
+        rows = load_data(data)
+    check_features_match(rows, trained)
+    check_labels_match(rows, trained)
+    with _console.progress_bar("predicting") as progress:
+        start = time.perf_counter()
+        top = trained.top_k(
+            rows.X,
+            min(max(places), trained.n_labels_),
+            tail=tail,
+            propensity=constants,
+            search=search.value,
+            beam=beam,
+            n_jobs=threads,
+            progress=progress,
+        )
+        seconds = time.perf_counter() - start
+    worth = inverse_propensity_from_counts(trained.label_counts_, trained.n_rows_, *constants)
+    metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)
+    bins = frequency_table(rows.Y, top, trained.label_counts_, k=places[-1])
+    n_rows = rows.X.shape[0]
+    speed = 1000 * seconds / n_rows
+    if as_json:
+        report = {**metrics, "rows": n_rows, "ms_per_row": speed, "frequency": [asdict(b) for b in bins]}
+        typer.echo(json.dumps(report))
+        return
+    console = _console.output()
+    console.print(_metric_table(metrics, places))
+    console.print(_bin_table(bins, places[-1]))
+    console.print(f"{n_rows} rows, {speed:.3g} ms each; all shares in percent")
+
+
+def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("", "metric", box=box.SIMPLE_HEAD)
+    for at in places:
+        table.add_column(f"@{at}", justify="right")
+    for short, name in NAMES.items():
+        table.add_row(short, name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
+    return table
+
+
+def _bin_table(bins: list[FrequencyBin], k: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("labels", box=box.SIMPLE_HEAD)
+    for name in ("number", "rows in training", "share", f"recall@{k}", f"precision@{k}", f"coverage@{k}"):
+        table.add_column(name, justify="right")
+    for one in bins:
+        shares = (one.share, one.recall, one.precision, one.coverage)
+        counts = f"{one.min_count} to {one.max_count}" if one.max_count else "none"
+        table.add_row(one.name, str(one.labels), counts, *(f"{share:.1f}" for share in shares))
+    return table

@@ -1,0 +1,50 @@
+"""``longleaf info``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from longleaf.cli import _console, _options
+from longleaf.io.storage import folder_bytes
+from longleaf.models import load
+
+
+def info(
+    model: _options.ModelPath,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also compare every byte with its checksum.")
+    ] = False,
+) -> None:
+    """Say what a model is and where it came from."""
+    facts = _facts(model, verify)
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    origin = facts.pop("origin")
+    settings = origin.pop("settings", {})
+    facts["bytes"] = f"{facts['bytes']} ({_console.in_words(facts['bytes'])})"
+    for heading, part in (("", facts), ("origin", origin), ("settings", settings)):
+        if heading:
+            typer.echo(f"\n{heading}")
+        for name, value in part.items():
+            typer.echo(f"  {name:<16} {value}")
+
+
+def _facts(path: str, verify: bool) -> dict[str, Any]:
+    trained = load(path, verify=verify)
+    facts: dict[str, Any] = {
+        "model": trained.kind,
+        "labels": trained.n_labels_,
+        "labels_trained": int((trained.label_counts_ > 0).sum()),
+        "features": trained.n_features_in_,
+        "rows": trained.n_rows_,
+        "trees": len(trained.trees_),
+        "nodes": sum(tree.n_nodes for tree in trained.trees_),
+        "weights": sum(len(weights["child"]) for weights in trained.weights_),
+        "bytes": folder_bytes(path),
+    }
+    return facts | ({"verified": True} if verify else {}) | {"origin": dict(trained.origin_)}
