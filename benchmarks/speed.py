@@ -1,4 +1,4 @@
-"""longleaf and its peers on the same files with the same number of threads: ``python -m benchmarks.speed``."""
+"""longleaf and its peers, same files, same number of threads: ``python -m benchmarks.speed``."""
 
 import argparse
 import json

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import longleaf as ll
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+import longleaf as ll
 from benchmarks.systems import Options, System
 
 
