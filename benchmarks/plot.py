@@ -1,4 +1,4 @@
-"""Draws a saved result: ``python -m benchmarks.plot RESULT.json`` writes ``RESULT.png`` beside it."""
+"""Draws a saved result: ``python -m benchmarks.plot RESULT.json`` writes a picture a data set beside it."""
 
 import argparse
 import json
@@ -51,17 +51,17 @@ def _draw_data(records: list[Record], name: str, path: Path) -> Path:
         len(panels) // 2, 2, figsize=(16, 0.35 * len(panels) * max(4, len(records)) / 2)
     )
     for axis, (title, key, scale, once) in zip(axes.T.flat, panels, strict=True):
-        shown = bars(records, key, once)
-        axis.barh(
-            [label for label, _, _ in shown],
-            [value * scale for _, _, value in shown],
-            color=[COLOURS.get(system, "tab:gray") for _, system, _ in shown],
-        )
-        # Costs differ by orders of magnitude, qualities by a few percent.
+        shown = points(records, key, once)
+        names, values = [name for name, _, _ in shown], [value * scale for _, _, value in shown]
+        colours = [COLOURS.get(system, "tab:gray") for _, system, _ in shown]
+        # Points, not bars: costs are drawn by their logarithm, and qualities differ by little, so neither
+        # axis begins at zero and the length of a bar would mislead.
+        axis.scatter(values, names, c=colours)
         if shown and (title, key, scale, once) in COSTS:
             axis.set_xscale("log")
+        axis.grid(axis="x", which="both", alpha=0.3)
         axis.set_title(title, fontsize=9)
-        axis.tick_params(labelsize=6)
+        axis.tick_params(labelsize=6, which="both")
         axis.invert_yaxis()
     figure.suptitle(name)
     figure.tight_layout()
@@ -70,8 +70,8 @@ def _draw_data(records: list[Record], name: str, path: Path) -> Path:
     return path
 
 
-def bars(records: list[Record], key: str, once: bool) -> list[tuple[str, str, float]]:
-    """Return label, system and value of each bar; what failed or is not exposed has none."""
+def points(records: list[Record], key: str, once: bool) -> list[tuple[str, str, float]]:
+    """Return label, system and value of each point; what failed or is not exposed has none."""
     shown: dict[str, tuple[str, str, float]] = {}
     for record in records:
         label = f"{record['system']}: {record['setting']}" + ("" if once else f" ({record['search']})")

@@ -65,7 +65,8 @@ def predict(system: System, spec: Spec) -> dict[str, Any]:
         "load_seconds": loading.seconds,
         "batch_ms": 1000 * batch.seconds / X.shape[0],
         "batch_cpu_ms": 1000 * batch.cpu_seconds / X.shape[0],
-        "single_ms": 1000 * single,
+        "single_ms": 1000 * single.seconds,
+        "single_cpu_ms": 1000 * single.cpu_seconds,
         "evaluations": system.evaluations(answer),
     }
 

@@ -12,7 +12,12 @@ from benchmarks.systems import Options, System, pad
 
 
 class NapkinXC(System):
-    """napkinXC writes its model while it trains, so its training time includes that."""
+    """napkinXC writes its model while it trains, so its training time includes that.
+
+    Its ensembles read every tree from disk again in each call of ``predict`` (seen in the bytes read), which
+    is what makes one row at a time so slow. Its other mode, ``ens_on_the_trot=False``, keeps the trees in
+    memory, but crashed in the second call each time it was tried (0.7.2), so it cannot be measured here.
+    """
 
     distribution = "napkinxc"
 
