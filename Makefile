@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types unit sanitize bench clean
+.PHONY: demo test lint types unit sanitize peers bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,23 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest
+
+# Peers live in environments of their own; PECOS needs NumPy below 2 and a SciPy of that time, and no torch.
+.venv-peers/.installed:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet numpy scipy napkinxc==0.7.2 omikuji
+	touch $@
+
+.venv-pecos/.installed:
+	$(PYTHON) -m venv .venv-pecos
+	.venv-pecos/bin/python -m pip install --quiet 'numpy<2' 'scipy<1.14' scikit-learn
+	.venv-pecos/bin/python -m pip install --quiet --no-deps libpecos
+	touch $@
+
+peers: .venv-peers/.installed .venv-pecos/.installed
+
+bench: $(STAMP) peers
+	$(BIN)/python -m benchmarks.speed
 
 clean:
 	rm -rf $(VENV) build

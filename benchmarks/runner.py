@@ -1,0 +1,113 @@
+"""Runs each measurement in a process of its own and gathers the results."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import data, quality
+from benchmarks.settings import GAINS_FILE, PYTHONS, Entry, Search
+
+K = 5
+SINGLE_ROWS = 500
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where and how entries are measured: a converted data set, a scratch folder and limits."""
+
+    name: str
+    folder: Path
+    scratch: Path
+    threads: int = 2
+    repeat: int = 1
+    timeout: float = 3600.0
+
+
+def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
+    """Train an entry and ask it; yield one record for each search, or one that says why training failed."""
+    scratch = job.scratch / f"{job.name}-{entry.name}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    job = replace(job, scratch=scratch)
+    common = {"data": job.name, "system": entry.name, "setting": entry.setting}
+    trained = _run(job, entry, {"task": "train", "repeat": job.repeat})
+    if "failed" in trained:
+        yield common | trained | {"search": "", "gains": False}
+        return
+    for search in entry.searches:
+        yield common | trained | {"search": search.name, "gains": search.gains} | _ask(job, entry, search)
+    shutil.rmtree(scratch)
+
+
+def _ask(job: Job, entry: Entry, search: Search) -> Record:
+    """Predict in a new process and judge its answer; a crash leaves what training told."""
+    _, train_labels = data.load(job.folder, "train")
+    q = quality.inverse_propensity(train_labels)
+    top, gains = job.scratch / "top.npy", job.scratch / "gains.npy"
+    np.save(gains, q)
+    options = {name: str(gains) if value == GAINS_FILE else value for name, value in search.options.items()}
+    asked = _run(
+        job,
+        entry,
+        {"task": "predict", "options": options, "top": str(top), "k": K, "single_rows": SINGLE_ROWS},
+    )
+    if "failed" in asked:
+        return asked
+    _, truth = data.load(job.folder, "dev")
+    return asked | quality.evaluate(truth, np.load(top), q)
+
+
+def _run(job: Job, entry: Entry, task: dict[str, Any]) -> Record:
+    spec = task | {
+        "system": entry.system,
+        "params": entry.params,
+        "threads": job.threads,
+        "data": str(job.folder),
+        "model": str(job.scratch / "model"),
+    }
+    spec_path, result_path = job.scratch / "spec.json", job.scratch / "result.json"
+    spec_path.write_text(json.dumps(spec))
+    result_path.unlink(missing_ok=True)
+    command = [PYTHONS[entry.environment], "-m", "benchmarks.worker", str(spec_path), str(result_path)]
+    load = os.getloadavg()[0]
+    begun = time.perf_counter()
+    try:
+        process = subprocess.run(
+            command, cwd=data.ROOT, env=_environment(job.threads), capture_output=True, timeout=job.timeout
+        )
+    except FileNotFoundError:
+        return {"failed": f"{command[0]} must exist; run make peers."}
+    except subprocess.TimeoutExpired:
+        return {"failed": f"{task['task']} took longer than {job.timeout:.0f} seconds."}
+    if process.returncode != 0:
+        return {"failed": f"{task['task']} {_reason(process)}"}
+    result: Record = json.loads(result_path.read_text())
+    return result | {
+        f"{task['task']}_load": [load, os.getloadavg()[0]],
+        f"{task['task']}_process_seconds": time.perf_counter() - begun,
+    }
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """Hold thread pools that a system does not set itself to the same number of threads."""
+    pools = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+    return os.environ | dict.fromkeys(pools, str(threads))
+
+
+def _reason(process: subprocess.CompletedProcess[bytes]) -> str:
+    """Say how a worker ended: the signal that killed it or its exit status, and its last words."""
+    words = process.stderr.decode(errors="replace").strip().splitlines()
+    said = f": {words[-1].strip()}" if words else "."
+    if process.returncode < 0:
+        return f"was killed by {signal.Signals(-process.returncode).name}{said}"
+    return f"ended with status {process.returncode}{said}"

@@ -1,0 +1,119 @@
+"""The rows of the table: which systems, trained how, asked how."""
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.data import ROOT
+
+PYTHONS = {
+    "own": sys.executable,
+    "peers": str(ROOT / ".venv-peers" / "bin" / "python"),
+    "pecos": str(ROOT / ".venv-pecos" / "bin" / "python"),
+}
+BEAM = {"search": "beam", "beam": 10}
+GAINS_FILE = "<inverse propensities>"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One way to ask a trained model; ``gains`` says that inverse propensities weigh the labels."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    gains: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One training setting of one system, and the searches to try on it."""
+
+    name: str
+    system: str
+    setting: str
+    params: dict[str, Any]
+    searches: tuple[Search, ...]
+    environment: str = "own"
+
+
+THREE_LOG = "3 binary trees, log loss, C=16"
+THREE_HINGE = "3 binary trees, squared hinge, C=1"
+ONE_HINGE = "1 tree of arity 16, squared hinge, C=1"
+
+PEERS = (
+    Entry(
+        "napkinXC",
+        "benchmarks.systems.napkinxc:NapkinXC",
+        THREE_LOG,
+        {
+            "tree_type": "hierarchicalKmeans",
+            "arity": 2,
+            "max_leaves": 100,
+            "ensemble": 3,
+            "optimizer": "liblinear",
+            "loss": "log",
+            "liblinear_c": 16,
+            "liblinear_eps": 0.1,
+            "weights_threshold": 0.1,
+            "tree_search_type": "exact",
+            "seed": 1,
+        },
+        (Search("exact"), Search("exact, gains", {"gains": GAINS_FILE}, gains=True)),
+        "peers",
+    ),
+    Entry(
+        "omikuji",
+        "benchmarks.systems.omikuji:Omikuji",
+        THREE_HINGE,
+        {
+            "n_trees": 3,
+            "cluster_k": 2,
+            "min_branch_size": 100,
+            "linear_c": 1.0,
+            "linear_eps": 0.1,
+            "linear_weight_threshold": 0.1,
+        },
+        (
+            Search("beam 10, threads over trees", {"beam": 10, "python_threads": False}),
+            Search("beam 10, threads over rows", {"beam": 10, "python_threads": True}),
+        ),
+        "peers",
+    ),
+    Entry(
+        "PECOS",
+        "benchmarks.systems.pecos:Pecos",
+        ONE_HINGE,
+        {
+            "nr_splits": 16,
+            "max_leaf_size": 100,
+            "seed": 0,
+            "solver_type": "L2R_L2LOSS_SVC_DUAL",
+            "Cp": 1.0,
+            "Cn": 1.0,
+            "threshold": 0.1,
+        },
+        (Search("beam 10", {"beam": 10}),),
+        "pecos",
+    ),
+)
+
+
+def _longleaf(setting: str, params: dict[str, Any]) -> Entry:
+    searches = (
+        Search("exact"),
+        Search("exact, gains", {"tail": 1.0}, gains=True),
+        Search("beam 10", BEAM),
+        Search("beam 10, gains", BEAM | {"tail": 1.0}, gains=True),
+    )
+    return Entry("longleaf", "benchmarks.systems.longleaf:Longleaf", setting, params, searches)
+
+
+_BINARY = {"n_trees": 3, "arity": 2, "max_leaf": 100, "random_state": 1}
+_WIDE = {"n_trees": 1, "arity": 16, "max_leaf": 100, "random_state": 1}
+LONGLEAF = (
+    _longleaf(THREE_LOG, _BINARY | {"loss": "log", "C": 16.0}),
+    _longleaf(THREE_HINGE, _BINARY | {"loss": "squared_hinge", "C": 1.0}),
+    _longleaf(ONE_HINGE, _WIDE | {"loss": "squared_hinge", "C": 1.0}),
+    _longleaf("default", {}),
+)
+ENTRIES = PEERS + LONGLEAF
