@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, BinaryIO, NamedTuple
 
 from longleaf._validation import DataError
@@ -141,9 +142,9 @@ def _add_line_problem(line: Line, longest: int, report: ReadReport) -> None:
 
 
 def parquet_rows(
-    source: Source, chunks: Iterator[bytes], report: ReadReport
+    source: Source, chunks: Iterator[bytes], report: ReadReport, files: ExitStack
 ) -> tuple[list[str], Iterator[Row]]:
-    """Read the rows of a Parquet file, a batch at a time.
+    """Read the rows of a Parquet file, a batch at a time; `files` will close it.
 
     Its table of contents stands at its end, so that what cannot be sought (standard input, a compressed
     file) goes through a temporary file.
@@ -155,25 +156,20 @@ def parquet_rows(
         raise DataError(
             f"{report.source} is Parquet, which needs pyarrow; install longleaf with the extra 'tables'."
         ) from None
-    handle = _seekable(source, chunks)
     try:
-        file = pq.ParquetFile(handle)
+        file = pq.ParquetFile(files.enter_context(_seekable(source, chunks)))
     except (pa.ArrowException, OSError) as error:
-        handle.close()
         raise DataError(f"{report.source} cannot be read as Parquet: {error}.") from None
-    return list(file.schema_arrow.names), _parquet_body(file, handle, pa.ArrowException, report)
+    return list(file.schema_arrow.names), _parquet_body(file, pa.ArrowException, report)
 
 
-def _parquet_body(
-    file: Any, handle: BinaryIO, arrow_error: type[Exception], report: ReadReport
-) -> Iterator[Row]:
+def _parquet_body(file: Any, arrow_error: type[Exception], report: ReadReport) -> Iterator[Row]:
     number = 0
     try:
-        with handle:
-            for batch in file.iter_batches(PARQUET_BATCH):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield Row(f"row {number}", fields)
+        for batch in file.iter_batches(PARQUET_BATCH):
+            for fields in batch.to_pylist():
+                number += 1
+                yield Row(f"row {number}", fields)
     except (arrow_error, OSError) as error:
         raise DataError(f"{report.source}, row {number + 1}: cannot be read as Parquet: {error}.") from None
 
@@ -184,7 +180,7 @@ def _seekable(source: Source, chunks: Iterator[bytes]) -> BinaryIO:
             is_compressed = file.read(6).startswith(tuple(MAGIC))
         if not is_compressed:
             return open(source, "rb")
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed when its last row is read
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     for chunk in chunks:
         copy.write(chunk)
     copy.seek(0)

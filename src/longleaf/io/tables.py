@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import PurePath
 from typing import Any, NamedTuple, Self
 
@@ -145,7 +146,8 @@ class TableReader:
         self._keep_untagged = keep_untagged
         # 64-bit hashes in place of the ids: one false alarm is to be expected in a billion rows or more
         self._ids: set[int] = set()
-        self._chunks = read_chunks(source)
+        self._files = ExitStack()
+        self._chunks = self._files.enter_context(closing(read_chunks(source)))
         self._records = self._read(source, format, longest_line)
 
     @property
@@ -161,7 +163,7 @@ class TableReader:
     def close(self) -> None:
         """Close the file, if it was opened here; reading to the end does, too."""
         self._records.close()
-        self._chunks.close()
+        self._files.close()
 
     def __iter__(self) -> Self:
         return self
@@ -185,7 +187,7 @@ class TableReader:
                     self.report.records += 1
                     yield record
         finally:
-            self._chunks.close()
+            self._files.close()
         if not self.report.records:
             self._complain_of_nothing()
 
@@ -198,7 +200,7 @@ class TableReader:
                 raise DataError(f"{name} must hold one JSON object a line; it begins with an array.")
             return json_rows(chunks, longest, self.report)
         if format == "parquet":
-            columns, rows = parquet_rows(source, chunks, self.report)
+            columns, rows = parquet_rows(source, chunks, self.report, self._files)
         else:
             columns, rows = csv_rows(chunks, "\t" if format == "tsv" else None, longest, self.report)
             self.separator = self.separator or CSV_SEPARATOR
