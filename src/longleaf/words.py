@@ -18,6 +18,9 @@ from longleaf.text import TextVectorizer
 WORD = re.compile(r"\b\w\w+\b")
 RUN = re.compile(r"\w+|[^\w\s]+")
 
+Occurrence = list[tuple[int, int]]
+"""Where a term stands: the ranges of its words."""
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -135,10 +138,11 @@ def word_spans(text: str, contributions: Iterable[tuple[str, float]]) -> list[Sp
         places[lowered[begin:end]].append(i)
     values, touched = np.zeros(len(text)), np.zeros(len(text), bool)
     for term, value in contributions:
-        ranges = list(_word_ranges(term, lowered, words, places) or _character_ranges(term, lowered))
-        for begin, end in ranges:
-            at = np.unique(origin[[i for i in range(begin, end) if not lowered[i].isspace()]])
-            values[at] += value / len(ranges) / len(at)
+        occurrences = list(_of_words(term, lowered, words, places) or _of_characters(term, lowered))
+        for ranges in occurrences:
+            characters = [i for begin, end in ranges for i in range(begin, end) if not lowered[i].isspace()]
+            at = np.unique(origin[characters])
+            values[at] += value / len(occurrences) / len(at)
             touched[at] = True
     runs = ((m.start(), m.end()) for m in RUN.finditer(text))
     return [Span(b, e, float(values[b:e].sum())) for b, e in runs if touched[b:e].any()]
@@ -153,29 +157,27 @@ def _lower(text: str) -> tuple[str, npt.NDArray[np.int64]]:
     return "".join(pieces), np.repeat(np.arange(len(text)), [len(piece) for piece in pieces])
 
 
-def _word_ranges(
+def _of_words(
     term: str, text: str, words: list[tuple[int, int]], places: dict[str, list[int]]
-) -> list[tuple[int, int]]:
-    """Where the words of a term stand one after the other, as the vectorizer counts words."""
+) -> list[Occurrence]:
+    """Find where the words of a term stand one after the other, as the vectorizer counts words."""
     parts = [part.lower() for part in term.split(" ")]
-    ranges = []
-    for i in places.get(parts[0], ()):
-        following = words[i : i + len(parts)]
-        if [text[begin:end] for begin, end in following] == parts:
-            ranges.append((following[0][0], following[-1][1]))
-    return ranges
+    following = (words[i : i + len(parts)] for i in places.get(parts[0], ()))
+    return [ranges for ranges in following if [text[begin:end] for begin, end in ranges] == parts]
 
 
-def _character_ranges(term: str, text: str) -> Iterator[tuple[int, int]]:
-    pattern = re.escape(term.removeprefix("~").strip().lower())
+def _of_characters(term: str, text: str) -> Iterator[Occurrence]:
+    """Find a character n-gram; a blank at an end of it may also be the end of the text."""
+    term = term.removeprefix("~")
+    pattern = re.escape(term.strip().lower())
     if not pattern:
         return
-    if term.removeprefix("~").startswith(" "):
+    if term.startswith(" "):
         pattern = r"(?<!\w)" + pattern
     if term.endswith(" "):
         pattern += r"(?!\w)"
     for match in re.finditer(pattern, text):
-        yield match.span()
+        yield [match.span()]
 
 
 def column_names(vectorizer: Any, columns: npt.NDArray[np.int64], text: str | None = None) -> list[str]:
