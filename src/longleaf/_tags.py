@@ -56,9 +56,10 @@ class TagCollector:
 
     def indicator(self) -> sp.csr_array:
         """Give float32 [rows, tags], ones at the tags of each row, in the order in which tags came up."""
-        ends, numbers = np.array(self._ends, np.int64), np.array(self._numbers, np.int32)
+        width = np.int32 if len(self._numbers) <= np.iinfo(np.int32).max else np.int64
+        ends, numbers = np.array(self._ends, width), np.array(self._numbers, width)
         shape = (self.n_rows, len(self._number))
-        matrix = sp.csr_array((np.ones(len(numbers), np.float32), numbers, ends), shape=shape)
+        matrix: Any = sp.csr_array((np.ones(len(numbers), np.float32), numbers, ends), shape=shape)
         matrix.sum_duplicates()
         matrix.data[:] = 1
         return matrix
