@@ -59,7 +59,7 @@ class TagCollector:
         width = np.int32 if len(self._numbers) <= np.iinfo(np.int32).max else np.int64
         ends, numbers = np.array(self._ends, width), np.array(self._numbers, width)
         shape = (self.n_rows, len(self._number))
-        matrix: Any = sp.csr_array((np.ones(len(numbers), np.float32), numbers, ends), shape=shape)
+        matrix: sp.csr_array = sp.csr_array((np.ones(len(numbers), np.float32), numbers, ends), shape=shape)
         matrix.sum_duplicates()
         matrix.data[:] = 1
         return matrix
