@@ -100,6 +100,11 @@ def test_more_tags_than_there_are_gives_them_all(tagger):
     assert [sorted(row) for row in tags_of(tagger.suggest(["olive oil"], k=99))] == [sorted(THINGS)]
 
 
+def test_no_texts_get_no_suggestions(tagger):
+    assert tagger.suggest([]) == []
+    assert tagger.suggest(iter(()), groups={"oil": 1}, explain=True) == []
+
+
 def test_beam_and_threshold_reach_the_search(tagger):
     wide = tagger.suggest(TEXTS, k=3, search="beam", beam=100)
     assert tags_of(wide) == tags_of(tagger.suggest(TEXTS, k=3))

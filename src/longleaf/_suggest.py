@@ -112,7 +112,7 @@ def best_labels(
     results: list[Found] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * X.shape[0]
     rows, width = np.arange(X.shape[0]), min(k, model.n_labels_)
     while len(rows):
-        top = model.top_k(X[rows], width, **options)
+        top = model.top_k(X if len(rows) == X.shape[0] else X[rows], width, **options)
         unfinished = []
         for row, labels, scores in zip(rows, top.labels, top.scores, strict=True):
             chosen = _first_of_groups(labels, group)

@@ -278,7 +278,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def _explain_row(self, X: Any, row: int, label: int, text: str) -> Explanation:
         tag = self.classes_[label]
-        found = explain_row(self.estimator_, X, label, row)
+        found = explain_row(self.estimator_, X[[row]], label)
         return in_words(found, tag, self._name(tag), self.vectorizer_, text)
 
     def _name(self, tag: str) -> str:
