@@ -10,6 +10,8 @@ from longleaf.models import load
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.search import TopK
+from longleaf.tagger import Tagger
+from longleaf.text import TextVectorizer
 from longleaf.tree import LabelTree
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "DataError",
     "LabelTree",
     "ModelError",
+    "Tagger",
+    "TextVectorizer",
     "TopK",
     "inverse_propensity",
     "load",

@@ -182,6 +182,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder; an existing one is replaced in one step, and only with ``force``."""
+        storage.save_folder(path, self.kind, *self._to_arrays(), force)
+
+    def _to_arrays(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Give the model as plain JSON and arrays by name; they may be nested in another model's folder."""
         check_is_fitted(self)
         arrays: dict[str, npt.NDArray[Any]] = {"label_counts": self.label_counts_}
         for t, (tree, weights) in enumerate(zip(self.trees_, self.weights_, strict=True)):
@@ -195,10 +199,11 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             "features": self.n_features_in_,
             "origin": self.origin_,
         }
-        storage.save_folder(path, self.kind, meta, arrays, force)
+        return meta, arrays
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
+        """Make a model of what `_to_arrays` gave."""
         meta = folder.meta
         params = {name: tuple(v) if isinstance(v, list) else v for name, v in meta["params"].items()}
         model = cls(**params)

@@ -9,11 +9,12 @@ from longleaf._validation import ModelError
 from longleaf.br import BR
 from longleaf.io.storage import load_folder
 from longleaf.plt import PLT
+from longleaf.tagger import Tagger
 
-KINDS: dict[str, type[LabelEstimator]] = {estimator.kind: estimator for estimator in (PLT, BR)}
+KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {model.kind: model for model in (PLT, BR, Tagger)}
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimator:
+def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimator | Tagger:
     """Open a saved model; its arrays are memory-mapped, and nothing is ever unpickled.
 
     Parameters

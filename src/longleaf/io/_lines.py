@@ -1,0 +1,89 @@
+"""Lines of text out of any stream of bytes, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+LONGEST_LINE = 1 << 23
+"""Bytes; a longer line is no text that anybody wrote, but a file without line ends."""
+
+FALLBACK = "cp1252"
+"""How a line that is not UTF-8 is read: nearly always it comes from an old Western program."""
+
+WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins as the mark of UTF-16 does, so it comes first
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+class Line(NamedTuple):
+    """One line: its number from 1, its text with the line end (None if it was too long), whether UTF-8."""
+
+    number: int
+    text: str | None
+    is_utf8: bool
+
+
+def peek(chunks: Iterator[bytes], size: int = 4096) -> tuple[bytes, Iterator[bytes]]:
+    """Give about the first ``size`` bytes, and all chunks again."""
+    head: list[bytes] = []
+    while sum(map(len, head)) < size and (piece := next(chunks, None)) is not None:
+        head.append(piece)
+    return b"".join(head), chain(head, chunks)
+
+
+def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[Line]:
+    """Cut a stream into lines and decode each; a byte order mark says UTF-8, UTF-16 or UTF-32.
+
+    Parameters
+    ----------
+    chunks : iterator of bytes
+        Pieces cut anywhere.
+    longest : int
+        Bytes; what goes beyond is read over without being kept.
+
+    Yields
+    ------
+    Line
+    """
+    head, chunks = peek(chunks, 4)
+    wide = next((encoding for mark, encoding in WIDE if head.startswith(mark)), None)
+    if wide is not None:
+        decoded = codecs.iterdecode(chunks, wide, "replace")
+        chunks = (piece.encode("utf-8", "surrogatepass") for piece in decoded)
+    for number, raw in enumerate(_split(chunks, longest), start=1):
+        if raw is None:
+            yield Line(number, None, True)
+            continue
+        if number == 1:
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield Line(number, raw.decode("utf-8"), True)
+        except UnicodeDecodeError:
+            yield Line(number, raw.decode(FALLBACK, "replace"), False)
+
+
+def _split(chunks: Iterable[bytes], longest: int) -> Iterator[bytes | None]:
+    """Yield lines with their ends; None for one that is too long."""
+    kept: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        begin = 0
+        while begin < len(chunk):
+            end = chunk.find(b"\n", begin) + 1 or len(chunk)
+            size += end - begin
+            if size <= longest:
+                kept.append(chunk[begin:end])
+            else:
+                kept.clear()
+            if chunk[end - 1] == 0x0A:
+                yield b"".join(kept) if size <= longest else None
+                kept, size = [], 0
+            begin = end
+    if size:
+        yield b"".join(kept) if size <= longest else None

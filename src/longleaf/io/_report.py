@@ -1,0 +1,87 @@
+"""What was wrong with the rows of a table: counted, the first ones named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from longleaf._validation import DataError
+
+FIRST = 3
+"""How many offenders of each kind are named."""
+
+SKIPPED = {
+    "broken": "could not be read",
+    "too long": "were too long",
+    "no text": "had no text",
+    "no tags": "had no tags",
+}
+KEPT = {
+    "encoding": "were not UTF-8 and read as Windows-1252",
+    "missing field": "lacked a text field and were read without it",
+    "duplicate id": "had the id of an earlier row",
+}
+PROBLEMS = SKIPPED | KEPT
+"""The kinds of problems, and what a summary says of the rows that have them."""
+
+
+@dataclass
+class ReadReport:
+    """What happened while a table was read.
+
+    Attributes
+    ----------
+    source : str
+        The file's name.
+    rows : int
+        Rows met so far.
+    records : int
+        Rows given to the caller; the others were skipped.
+    counts : dict of str to int
+        How many rows had each kind of problem, by the keys of `PROBLEMS`.
+    first : dict of str to list of str
+        The first few rows with each kind, one sentence each.
+    strict : bool
+        Whether the first problem is an error.
+    """
+
+    source: str
+    rows: int = 0
+    records: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[str]] = field(default_factory=dict)
+    strict: bool = False
+
+    @property
+    def problems(self) -> int:
+        """How many problems there were in all."""
+        return sum(self.counts.values())
+
+    def add(self, kind: str, place: str, what: str) -> None:
+        """Count a problem, or raise it as a DataError if reading is strict.
+
+        Parameters
+        ----------
+        kind : str
+            One of `PROBLEMS`.
+        place : str
+            Which line or row of the source.
+        what : str
+            What must hold and what was found.
+        """
+        sentence = f"{self.source}, {place}: {what}"
+        if self.strict:
+            raise DataError(sentence)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        named = self.first.setdefault(kind, [])
+        if len(named) < FIRST:
+            named.append(sentence)
+
+    def summary(self) -> str:
+        """Say in a few lines what was wrong; empty if nothing was."""
+        lines = []
+        for kind, says in PROBLEMS.items():
+            if kind in self.counts:
+                fate = "skipped" if kind in SKIPPED else "kept"
+                lines.append(f"{self.counts[kind]} of {self.rows} rows {says} ({fate}); the first:")
+                lines += [f"  {sentence}" for sentence in self.first[kind]]
+        return "\n".join(lines)

@@ -1,0 +1,68 @@
+"""What tags are called, or belong to: a mapping file from strings to strings."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import closing
+from typing import Any
+
+from longleaf._validation import DataError
+from longleaf.io._lines import read_lines
+from longleaf.io.streams import Source, read_chunks, source_name
+
+HEADERS = ("tag", "id", "label")
+
+
+def read_names(source: Source) -> dict[str, str]:
+    """Read a mapping of tags to names (or to groups).
+
+    Parameters
+    ----------
+    source : str, path-like or binary file object
+        One JSON object, or lines of a tag and its name, separated by a tab, semicolon or comma; a first line
+        that calls its first column tag, id or label is a header. It may be compressed.
+
+    Returns
+    -------
+    dict of str to str
+        The first name counts where a tag has several lines.
+
+    Raises
+    ------
+    DataError
+        If the file is of neither form; the message names the line.
+    """
+    name = source_name(source)
+    with closing(read_chunks(source)) as chunks:
+        lines = [line.text or "" for line in read_lines(chunks)]
+    text = "".join(lines)
+    if text.lstrip().startswith(("{", "[")):
+        return _from_json(text, name)
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = next((mark for mark in "\t;," if mark in first), "\t")
+    names: dict[str, str] = {}
+    reader = csv.reader(lines, delimiter=delimiter)
+    for values in reader:
+        if values and len(values) != 2:
+            raise DataError(
+                f"{name}, line {reader.line_num} must be a tag and its name; got {len(values)} fields."
+            )
+        if values and not (not names and values[0].strip().lower() in HEADERS):
+            names.setdefault(values[0].strip(), values[1].strip())
+    if not names:
+        raise DataError(f"{name} must name at least one tag; it names none.")
+    return names
+
+
+def _from_json(text: str, name: str) -> dict[str, str]:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{name} must be a JSON object of names by tag; {error}.") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{name} must be a JSON object of names by tag; got {type(value).__name__}.")
+    for tag, named in value.items():
+        if not isinstance(named, str):
+            raise DataError(f"{name} must hold a string for every tag; {tag!r} has {type(named).__name__}.")
+    return value

@@ -1,0 +1,291 @@
+"""Texts and their tags out of JSONL, CSV, TSV and Parquet, a record at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import PurePath
+from typing import Any, NamedTuple, Self
+
+from longleaf._validation import DataError, check_choice, check_count
+from longleaf.io._lines import LONGEST_LINE, peek
+from longleaf.io._report import ReadReport
+from longleaf.io._rows import Row, csv_rows, json_rows, parquet_rows
+from longleaf.io.streams import MAGIC, Source, read_chunks, source_name
+
+FORMATS = ("jsonl", "csv", "tsv", "parquet")
+SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+DEFAULT_TEXT = ("title", "abstract", "text")
+"""The text fields where none are named: those of these that the first row (or the header) has."""
+
+CSV_SEPARATOR = ";"
+"""Between the tags of a CSV field, where no separator is named: CSV has no lists."""
+
+
+class Record(NamedTuple):
+    """One text with its tags; ``row`` counts all rows of the table from 0, also those that were skipped."""
+
+    id: str | None
+    text: str
+    tags: list[str]
+    row: int
+
+
+def table_format(source: Source) -> str | None:
+    """Tell the format of a table by its name, a compression's suffix aside; None if that does not say."""
+    path = PurePath(source_name(source))
+    if path.suffix.lower().removeprefix(".") in MAGIC.values():
+        path = path.with_suffix("")
+    return SUFFIXES.get(path.suffix.lower())
+
+
+def read_table(
+    source: Source,
+    text: str | Sequence[str] | None = None,
+    tags: str | None = "tags",
+    id: str | None = "id",
+    separator: str | None = None,
+    strict: bool = False,
+    format: str | None = None,
+    *,
+    keep_untagged: bool = False,
+    longest_line: int = LONGEST_LINE,
+) -> TableReader:
+    """Read texts and tags, in memory that does not grow with them.
+
+    A row is skipped if it cannot be read, is longer than ``longest_line``, has no text, or has no tags; it is
+    kept if it is not UTF-8 (and then read as Windows-1252), lacks some of several text fields, or repeats an
+    id. Either is counted in the reader's ``report``.
+
+    Parameters
+    ----------
+    source : str, path-like or binary file object
+        The file; gzip, xz and bzip2 data are recognised by their first bytes.
+    text : str or list of str, optional
+        The fields that are joined, by a space, to the text. Left out: those of title, abstract and text that
+        the first row has.
+    tags : str or None
+        The field of the tags: a list, or one string. None if tags are not wanted.
+    id : str or None
+        The field of the id; rows need not have one.
+    separator : str, optional
+        What separates the tags in a string. Left out, a string is one tag; in CSV and TSV, which have no
+        lists, it is split at semicolons.
+    strict : bool
+        Whether the first problem is a DataError.
+    format : {"jsonl", "csv", "tsv", "parquet"}, optional
+        Left out, the name's suffix tells, or else the content.
+    keep_untagged : bool
+        Whether rows without tags are neither skipped nor counted.
+    longest_line : int
+        Bytes of the longest line that is read.
+
+    Returns
+    -------
+    TableReader
+        An iterator of `Record`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or lacks a column, and at its end if not a single row could be used.
+    """
+    return TableReader(
+        source,
+        [text] if isinstance(text, str) else None if text is None else list(text),
+        tags,
+        id,
+        separator,
+        ReadReport(source_name(source), strict=strict),
+        format if format is None else check_choice(format, "format", FORMATS),
+        keep_untagged,
+        check_count(longest_line, "longest_line"),
+    )
+
+
+class TableReader:
+    """The records of a table, read as they are asked for.
+
+    Attributes
+    ----------
+    report : ReadReport
+        What was wrong so far.
+    text_fields : list of str or None
+        The fields of the text; None until the first record is read if they were not named.
+    tags_field, id_field, separator : str or None
+        As given.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        text_fields: list[str] | None,
+        tags_field: str | None,
+        id_field: str | None,
+        separator: str | None,
+        report: ReadReport,
+        format: str | None,
+        keep_untagged: bool,
+        longest_line: int,
+    ) -> None:
+        self.report = report
+        self.text_fields = text_fields
+        self.tags_field = tags_field
+        self.id_field = id_field
+        self.separator = separator
+        self._keep_untagged = keep_untagged
+        # 64-bit hashes in place of the ids: one false alarm is to be expected in a billion rows or more
+        self._ids: set[int] = set()
+        self._files = ExitStack()
+        self._chunks = self._files.enter_context(closing(read_chunks(source)))
+        self._records = self._read(source, format, longest_line)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The names of the fields as `read_table` takes them, for a model to remember."""
+        return {
+            "text": self.text_fields,
+            "tags": self.tags_field,
+            "id": self.id_field,
+            "separator": self.separator,
+        }
+
+    def close(self) -> None:
+        """Close the file, if it was opened here; reading to the end does, too."""
+        self._records.close()
+        self._files.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, source: Source, format: str | None, longest: int) -> Generator[Record, None, None]:
+        try:
+            for row in self._open(source, format, longest):
+                number = self.report.rows
+                self.report.rows += 1
+                record = None if row.fields is None else self._record(row.place, row.fields, number)
+                if record is not None:
+                    self.report.records += 1
+                    yield record
+        finally:
+            self._files.close()
+        if not self.report.records:
+            self._complain_of_nothing()
+
+    def _open(self, source: Source, format: str | None, longest: int) -> Iterator[Row]:
+        head, chunks = peek(self._chunks)
+        format = format or table_format(source) or _guess_format(head)
+        if format == "jsonl":
+            if head.lstrip().startswith(b"["):
+                name = self.report.source
+                raise DataError(f"{name} must hold one JSON object a line; it begins with an array.")
+            return json_rows(chunks, longest, self.report)
+        if format == "parquet":
+            columns, rows = parquet_rows(source, chunks, self.report, self._files)
+        else:
+            columns, rows = csv_rows(chunks, "\t" if format == "tsv" else None, longest, self.report)
+            self.separator = self.separator or CSV_SEPARATOR
+        self._check_columns(columns)
+        return rows
+
+    def _check_columns(self, columns: list[str]) -> None:
+        self.text_fields = self.text_fields or _default_text(columns, self.report.source)
+        wanted = self.text_fields + ([self.tags_field] if self.tags_field is not None else [])
+        for name in wanted:
+            if name not in columns:
+                raise DataError(
+                    f"{self.report.source} must have a column {name!r}; it has {', '.join(columns)}."
+                )
+
+    def _record(self, place: str, fields: dict[str, Any], number: int) -> Record | None:
+        if self.text_fields is None:
+            self.text_fields = _default_text(list(fields), self.report.source)
+        texts = [_as_text(fields.get(name)) for name in self.text_fields]
+        missing = [name for name in self.text_fields if fields.get(name) is None]
+        joined = " ".join(text for text in texts if text)
+        if not joined.strip():
+            fault = f"must have text in {_named(self.text_fields)}; it has {_named(fields)}."
+            self.report.add("no text", place, fault)
+            return None
+        if missing:
+            self.report.add("missing field", place, f"must have the field {missing[0]!r}; it has none.")
+        identity = _as_text(fields.get(self.id_field)) if self.id_field is not None else None
+        if identity is not None:
+            self._note_id(identity, place)
+        tags: list[str] = []
+        if self.tags_field is not None:
+            tags = _as_tags(fields.get(self.tags_field), self.separator)
+            if not tags and not self._keep_untagged:
+                self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; it has none.")
+                return None
+        return Record(identity, joined, tags, number)
+
+    def _note_id(self, identity: str, place: str) -> None:
+        digest = hash(identity)
+        if digest in self._ids:
+            self.report.add("duplicate id", place, f"must have an id of its own; {identity!r} came before.")
+        self._ids.add(digest)
+
+    def _complain_of_nothing(self) -> None:
+        if not self.report.rows:
+            raise DataError(f"{self.report.source} must have at least one row; it has none.")
+        offenders = [sentence for named in self.report.first.values() for sentence in named]
+        raise DataError(f"None of the {self.report.rows} rows could be used. {offenders[0]}")
+
+
+def _guess_format(head: bytes) -> str:
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "jsonl" if start.startswith((b"{", b"[")) else "csv"
+
+
+def _default_text(names: list[str], source: str) -> list[str]:
+    found = [name for name in DEFAULT_TEXT if name in names]
+    if not found:
+        raise DataError(f"{source} has none of {_named(DEFAULT_TEXT)}; name a text field: {_named(names)}.")
+    return found
+
+
+def _named(names: Any) -> str:
+    return ", ".join(map(str, names)) or "none"
+
+
+def _as_text(value: Any) -> str | None:
+    """Give a field as text; None where there is nothing."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(part for part in map(_as_text, value) if part) or None
+    return str(value)
+
+
+def _as_tags(value: Any, separator: str | None) -> list[str]:
+    """Give the tags of a field, trimmed, each once, in their order."""
+    if isinstance(value, str) and separator:
+        value = value.split(separator)
+    elif not isinstance(value, list):
+        value = [value]
+    tags = (_as_text(tag) for tag in value)
+    return list(dict.fromkeys(tag.strip() for tag in tags if tag and tag.strip()))

@@ -1,0 +1,297 @@
+"""Texts in, tags out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from longleaf import _tagger_files
+from longleaf._estimator import LabelEstimator
+from longleaf._suggest import Suggestion, Worth, best_labels, ready_texts
+from longleaf._tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
+from longleaf._validation import check_choice, check_count
+from longleaf.explain import explain_row
+from longleaf.io import storage
+from longleaf.io.tables import Record, TableReader
+from longleaf.plt import PLT
+from longleaf.text import TextVectorizer
+from longleaf.words import Explanation, in_words
+
+UNSEEN = ("ignore", "add", "error")
+NO_WORDS: tuple[tuple[str, float], ...] = ()
+MOST_WORDS = 5
+"""How many words a suggestion names."""
+
+
+class Tagger(BaseEstimator):  # type: ignore[misc]
+    """Strings in, strings out: a vectorizer, and a model of labels behind it.
+
+    Parameters
+    ----------
+    estimator : PLT or BR, optional
+        ``PLT()`` if left out.
+    vectorizer : transformer, optional
+        ``TextVectorizer`` if left out, with the threads of the estimator. Any scikit-learn transformer or
+        pipeline that turns a list of strings into a sparse or dense matrix will do, an encoder's embeddings
+        included; only `TextVectorizer` streams its texts and can be saved.
+    names : mapping of str to str, optional
+        Readable names of tags. It plays no part in `fit` and may be set at any time.
+
+    Attributes
+    ----------
+    estimator_, vectorizer_
+        The fitted parts.
+    classes_ : array of str objects [tags]
+        The tags in order; column and label numbers are places in it.
+    fields_ : dict
+        The fields of the table that it was trained on, as `longleaf.io.tables.read_table` takes them.
+
+    Examples
+    --------
+    >>> import longleaf as ll
+    >>> texts = ["olive oil", "oil of olives", "wheat flour", "flour and wheat"]
+    >>> tags = [["oil"], ["oil", "fruit"], ["cereals"], ["cereals"]]
+    >>> tagger = ll.Tagger(ll.PLT(n_trees=1, random_state=1)).fit(texts, tags)
+    >>> [suggestion.tag for suggestion in tagger.suggest(["olive"], k=1)[0]]
+    ['oil']
+    """
+
+    kind: ClassVar[str] = "tagger"
+
+    estimator_: LabelEstimator
+    vectorizer_: Any
+    classes_: Objects
+    fields_: dict[str, Any]
+
+    def __init__(
+        self,
+        estimator: LabelEstimator | None = None,
+        vectorizer: Any = None,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.vectorizer = vectorizer
+        self.names = names
+
+    def fit(
+        self,
+        texts: Iterable[str],
+        tags: Iterable[Iterable[str]],
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Learn from texts and their tags.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once, in batches that are not kept; it may be a generator.
+        tags : iterable of iterables of str
+            As many; a row may have none.
+        sample_weight : array [rows], optional
+            What an error on each row costs, as a multiple of C.
+        progress : callable, optional
+            Called now and then with the share of the training that is done.
+        """
+        return self._fit(texts, TagCollector.of(tags), sample_weight, progress)
+
+    def fit_records(
+        self, records: Iterable[Record], *, progress: Callable[[float], None] | None = None
+    ) -> Self:
+        """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
+
+        Parameters
+        ----------
+        records : TableReader or other iterable of Record
+            Texts are not kept. Of a reader, `fields_` remembers the fields.
+        progress : callable, optional
+            As in `fit`.
+        """
+        collector = TagCollector()
+        self._fit(collector.texts(records), collector, None, progress)
+        if isinstance(records, TableReader):
+            self.fields_ = records.fields
+        return self
+
+    def _fit(
+        self,
+        texts: Iterable[str],
+        collector: TagCollector,
+        sample_weight: npt.ArrayLike | None,
+        progress: Callable[[float], None] | None,
+    ) -> Self:
+        estimator = PLT() if self.estimator is None else clone(self.estimator)
+        if not isinstance(estimator, LabelEstimator):
+            raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
+        default = TextVectorizer(n_jobs=estimator.n_jobs)
+        vectorizer = default if self.vectorizer is None else clone(self.vectorizer)
+        X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
+        classes, Y = collector.sorted_indicator()
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
+        self.__dict__.pop("_numbers", None)
+        self.estimator_ = estimator.fit(X, Y, sample_weight, progress=progress)
+        self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
+        return self
+
+    def suggest(
+        self,
+        texts: Iterable[str],
+        k: int = 5,
+        *,
+        tail: float | None = None,
+        gain: Mapping[str, float] | None = None,
+        only: Iterable[str] | None = None,
+        never: Iterable[str] | None = None,
+        groups: Mapping[str, Any] | None = None,
+        explain: bool = False,
+        propensity: tuple[float, float] | None = None,
+        search: str = "exact",
+        beam: int = 10,
+        threshold: float | None = None,
+        n_jobs: int | None = None,
+    ) -> list[list[Suggestion]]:
+        """Suggest the best tags of each text.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        k : int
+            How many tags a text.
+        tail : float, optional
+            The tail dial: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
+        gain : mapping of str to float, optional
+            What a tag is worth, at least 0; 1 for those that are left out. Not together with ``tail``.
+        only, never : iterable of str, optional
+            The tags that alone may be suggested; tags that must not be.
+        groups : mapping of str to object, optional
+            The group of some tags: of each group at most the best tag is suggested.
+        explain : bool
+            Whether to name the words that spoke for each tag.
+        propensity, search, beam, threshold, n_jobs
+            As in `longleaf.PLT.top_k`.
+
+        Returns
+        -------
+        list of list of Suggestion
+            Per text, the best first; fewer than k where no more can be had.
+        """
+        check_is_fitted(self)
+        kept = list(ready_texts(texts, self.vectorizer_)) if explain else []
+        X = self._matrix(kept if explain else texts)
+        wishes: dict[str, Any] = {"tail": tail, "gain": gain, "only": only, "never": never}
+        worth = Worth.of(self.estimator_, self._index, propensity=propensity, **wishes)
+        options = {"search": search, "beam": beam, "threshold": threshold, "n_jobs": n_jobs}
+        group = None if groups is None else group_numbers(groups, self._index)
+        found = best_labels(self.estimator_, X, check_count(k, "k"), group, options | worth.options)
+        result: list[list[Suggestion]] = [[] for _ in found]
+        for row, (labels, scores) in enumerate(found):
+            for label, score, one in zip(labels, scores, worth[labels], strict=True):
+                tag, words = self.classes_[label], NO_WORDS
+                if explain:
+                    words = self._explain_row(X, row, int(label), kept[row]).words_for[:MOST_WORDS]
+                probability = min(1.0, float(score / one))
+                result[row].append(Suggestion(tag, self._name(tag), float(score), probability, words))
+        return result
+
+    def explain(self, text: str, tag: str) -> Explanation:
+        """Say what each word of a text added to the log probability of a tag.
+
+        The rule is that of `longleaf.explain`: integrated gradients from the empty text, complete.
+
+        Parameters
+        ----------
+        text : str
+        tag : str
+            Any tag that occurs in training.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string; got {type(text).__name__}.")
+        check_is_fitted(self)
+        label = int(tag_numbers([tag], self._index, "tag")[0])
+        return self._explain_row(self._matrix([text]), 0, label, text)
+
+    def predict(self, texts: Iterable[str]) -> sp.csr_matrix[np.float32]:
+        """Give the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
+        check_is_fitted(self)
+        return self.estimator_.predict(self._matrix(texts))
+
+    def score(self, texts: Iterable[str], tags: Iterable[Iterable[str]]) -> float:
+        """Give the precision at 1 as a fraction; tags that training never saw cannot be hit."""
+        check_is_fitted(self)
+        return self.estimator_.score(self._matrix(texts), self.transform_tags(tags))
+
+    def transform_tags(self, tags: Iterable[Iterable[str]], *, unseen: str = "ignore") -> sp.csr_array:
+        """Turn tags into an indicator whose columns are `classes_`, as for `longleaf.metrics`.
+
+        Parameters
+        ----------
+        tags : iterable of iterables of str
+        unseen : {"ignore", "add", "error"}
+            What becomes of tags that training never saw: they are left out; get columns after those of
+            `classes_`, so that they count in a metric's denominators; or are an error.
+
+        Returns
+        -------
+        csr_array of float32 [rows, tags]
+        """
+        check_is_fitted(self)
+        return known_indicator(tags, self.classes_, check_choice(unseen, "unseen", UNSEEN))
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
+        check_is_fitted(self)
+        parts = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
+        storage.save_folder(path, self.kind, *_tagger_files.to_arrays(*parts), force)
+
+    @classmethod
+    def _from_folder(cls, folder: storage.Folder) -> Self:
+        parts = _tagger_files.from_folder(folder)
+        tagger = cls(clone(parts["estimator_"]), clone(parts["vectorizer_"]))
+        tagger.__dict__.update(parts)
+        return tagger
+
+    @property
+    def origin_(self) -> dict[str, Any]:
+        """Where the model came from."""
+        return self.estimator_.origin_
+
+    @property
+    def _index(self) -> dict[str, int]:
+        """Numbers by tag; made when first needed, never saved or pickled."""
+        index: dict[str, int] | None = self.__dict__.get("_numbers")
+        if index is None:
+            index = self.__dict__["_numbers"] = {tag: number for number, tag in enumerate(self.classes_)}
+        return index
+
+    def _matrix(self, texts: Iterable[str]) -> Any:
+        X = self.vectorizer_.transform(ready_texts(texts, self.vectorizer_))
+        return X if sp.issparse(X) else np.asarray(X)
+
+    def _explain_row(self, X: Any, row: int, label: int, text: str) -> Explanation:
+        tag = self.classes_[label]
+        found = explain_row(self.estimator_, X[[row]], label)
+        return in_words(found, tag, self._name(tag), self.vectorizer_, text)
+
+    def _name(self, tag: str) -> str:
+        return tag if self.names is None else self.names.get(tag, tag)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_numbers"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
