@@ -238,7 +238,7 @@ class RowSearch {
   // The tree to advance, or -1 when nothing unseen can enter any more.
   int choose_tree() {
     const size_t trees = frontier_.size();
-    if (settings_->union_rule) {
+    if (settings_->union_rule && trees > 1) {  // one tree's top k need no union
       for (size_t t = 0; t < trees; ++t)
         if (popped_[t] < settings_->k && !frontier_[t].empty()) return int(t);
       return -1;
