@@ -127,7 +127,7 @@ class RowSearch {
       const float bound = log_bound(t, 0);
       level_[t].clear();
       if (bound == kNever) continue;
-      if (searching_beam_)
+      if (searching_beam_ && !is_leaf(t, 0))
         level_[t].push_back({bound, 0});
       else
         frontier_[t].push_back({bound, 0});
