@@ -20,6 +20,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "kernels.h"
 #include "random.h"
@@ -265,16 +266,15 @@ class UnitTrainer {
 // A chunk's entries come block by block of lanes; order them by feature, then child.
 void sort_entries(ChunkEntries& entries) {
   const size_t n = entries.feature.size();
-  std::vector<uint64_t> key(n);
-  for (size_t e = 0; e < n; ++e) key[e] = uint64_t(entries.feature[e]) << 40 | uint64_t(entries.child[e]) << 32 | e;
+  std::vector<std::pair<uint64_t, uint32_t>> key(n);  // a feature needs 31 bits, so the place has a field of its own
+  for (size_t e = 0; e < n; ++e) key[e] = {uint64_t(entries.feature[e]) << 8 | entries.child[e], uint32_t(e)};
   if (std::is_sorted(key.begin(), key.end())) return;
   std::sort(key.begin(), key.end());
   ChunkEntries sorted;
   sorted.feature.reserve(n);
   sorted.child.reserve(n);
   sorted.value.reserve(n);
-  for (uint64_t k : key) {
-    const size_t e = uint32_t(k);
+  for (const auto& [_, e] : key) {
     sorted.feature.push_back(entries.feature[e]);
     sorted.child.push_back(entries.child[e]);
     sorted.value.push_back(entries.value[e]);
