@@ -4,5 +4,6 @@
 NB_MODULE(_core, m) {
   m.doc() = "longleaf's native kernels";
   longleaf::python::bind_engine(m);
+  longleaf::python::bind_text(m);
   longleaf::python::bind_xmlc(m);
 }

@@ -59,6 +59,7 @@ class PythonWork {
 };
 
 void bind_engine(nb::module_& m);
+void bind_text(nb::module_& m);
 void bind_xmlc(nb::module_& m);
 
 }  // namespace longleaf::python

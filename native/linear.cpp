@@ -165,8 +165,6 @@ class UnitTrainer {
     std::fill_n(bias_, kLanes, 0.0f);
     // logistic keeps the margin that alpha implies; at 30 alpha is as good as 0
     dual_.assign(rows_.size() * kLanes, logistic ? 30.0f : 0.0f);
-    order_.resize(rows_.size());
-    std::iota(order_.begin(), order_.end(), 0);
     rest_until_.assign(rows_.size(), 0);
     patience_.assign(rows_.size(), 0);
     std::fill_n(settled_gap_, kLanes, 0.0f);
@@ -195,8 +193,8 @@ class UnitTrainer {
     alignas(32) float margin[kLanes], delta[kLanes];
     int64_t visits = 0;
     const size_t n = rows_.size();
-    // A new order every time: in a fixed one the steps of an epoch cancel by its end, so that every row finds a small
-    // gap when its turn comes while the sum of the gaps is a hundred times larger, and many more epochs are needed.
+    order_.resize(n);
+    std::iota(order_.begin(), order_.end(), 0);
     random_.shuffle(order_.data(), int64_t(n));
     for (size_t j = 0; j < n; ++j) {
       const size_t i = size_t(order_[j]);
@@ -261,7 +259,7 @@ class UnitTrainer {
 
   // the block's lanes
   std::vector<float> side_, dual_, weights_;
-  std::vector<int32_t> order_, rest_until_;
+  std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
   double gap_[kLanes] = {}, loss_[kLanes] = {};

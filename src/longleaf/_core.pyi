@@ -147,3 +147,33 @@ class Forest:
         labels: NDArray[np.int32],
         threads: int,
     ) -> NDArray[np.float32]: ...
+
+class Vocabulary:
+    def __init__(self, bytes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None: ...
+    def __len__(self) -> int: ...
+
+class TextCounter:
+    def __init__(
+        self,
+        characters: NDArray[np.uint32],
+        analyzer: int,
+        ngrams: tuple[int, int],
+        extra_ngrams: tuple[int, int],
+        hashing: int,
+        fixed: Vocabulary | None,
+        n_threads: int,
+        keep_rows: bool,
+    ) -> None: ...
+    def add(self, texts: list[str | bytes]) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    def merge(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def sort(self, ids: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
+    def terms(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+    def rows(
+        self,
+        columns: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        sublinear: bool,
+        norm: int,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]: ...

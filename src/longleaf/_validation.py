@@ -199,7 +199,9 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
         raise ValueError(f"{name} must have {n_features} features, as in fit; got {matrix.shape[1]}.")
     if max(matrix.shape) > _MOST_LABELS:
         raise ValueError(f"{name} must have at most {_MOST_LABELS} rows and features; got {matrix.shape}.")
-    csr: Any = matrix if sp.issparse(matrix) and matrix.format == "csr" else sp.csr_array(matrix)
+    csr: Any = matrix
+    if not sp.issparse(matrix) or csr.format != "csr":
+        csr = sp.csr_array(matrix)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

@@ -16,7 +16,7 @@ DEFAULT_C = {"log": 32.0, "squared-hinge": 1.0}
 
 
 class BR(LabelEstimator):
-    """One classifier per label, and PS-BR when asked with gains: a label tree in which all labels are siblings.
+    """One classifier per label, and PS-BR when asked with gains: a tree in which all labels are siblings.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> np
 
 
 def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """List the rows that have a label below each node (every row at the root): ``rows[indptr[v]:indptr[v + 1]]``.
+    """List the rows with a label below each node, every row at the root: ``rows[indptr[v]:indptr[v + 1]]``.
 
     The rows of a node's parent train its classifier; its own rows are the positive ones.
     """

@@ -14,6 +14,7 @@ from longleaf import _core
 from longleaf._estimator import LabelEstimator, logger
 from longleaf._validation import Rows, check_choice, check_count, check_number, check_threads
 from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, train_tree
+from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
 TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
@@ -119,12 +120,7 @@ class PLT(LabelEstimator):
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
-        return cls(
-            **(
-                {"n_trees": 3, "loss": "log", "C": 16.0, "arity": 2, "max_leaf": 100, "tree": "kmeans"}
-                | changes
-            )
-        )
+        return cls(**(preset("paper") | changes))
 
     def fit(
         self,

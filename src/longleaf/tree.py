@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ class LabelTree:
             size = end[cluster] - begin[cluster]
             if size > max_leaf:
                 cuts = begin[cluster] + np.arange(arity + 1) * size // arity
-                parts = [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]
+                parts = [(a, b) for a, b in pairwise(cuts) if a < b]
                 begin += [int(a) for a, _ in parts]
                 end += [int(b) for _, b in parts]
                 parent += [cluster] * len(parts)
@@ -178,7 +179,7 @@ class LabelTree:
 
     @classmethod
     def from_clusters(cls, order: npt.ArrayLike, begin: Any, end: Any, parent: Any) -> LabelTree:
-        """Hang the labels ``order[begin[c]:end[c]]`` below every cluster ``c`` that has no clusters below it."""
+        """Hang the labels ``order[begin[c]:end[c]]`` below every cluster ``c`` without clusters below it."""
         order, begin, end, parent = (np.asarray(a, np.int64) for a in (order, begin, end, parent))
         inner = np.zeros(len(parent), bool)
         inner[parent[parent >= 0]] = True
@@ -190,7 +191,7 @@ class LabelTree:
         )
 
     def merge_levels(self, levels: int) -> LabelTree:
-        """Keep only every ``levels``-th level of inner nodes: a binary tree becomes one of arity ``2**levels``."""
+        """Keep only every ``levels``-th level of inner nodes: arity 2 becomes ``2**levels``."""
         parent, depth = self.parent.astype(np.int64), self.depth
         inner = self.label < 0
         # a node stays if it is a leaf, or has leaves as children, or lies at a multiple of `levels`
