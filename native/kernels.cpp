@@ -7,29 +7,34 @@
 namespace longleaf {
 namespace {
 
+constexpr int kVectors = kLanes / 8;
+
 void lane_margins(const LocalRow& row, const float* weights, float* margin) {
-  f32x8 a{}, b{}, c{}, d{};  // four chains hide the latency of the multiply-add
+  f32x8 even[kVectors] = {}, odd[kVectors] = {};  // separate chains hide the latency of the multiply-add
   int64_t i = 0;
-  for (; i + 4 <= row.size; i += 4) {
-    a += splat(row.value[i]) * load8(weights + kLanes * size_t(row.feature[i]));
-    b += splat(row.value[i + 1]) * load8(weights + kLanes * size_t(row.feature[i + 1]));
-    c += splat(row.value[i + 2]) * load8(weights + kLanes * size_t(row.feature[i + 2]));
-    d += splat(row.value[i + 3]) * load8(weights + kLanes * size_t(row.feature[i + 3]));
+  for (; i + 2 <= row.size; i += 2) {
+    const float* w = weights + kLanes * size_t(row.feature[i]);
+    const float* u = weights + kLanes * size_t(row.feature[i + 1]);
+    for (int v = 0; v < kVectors; ++v) even[v] += splat(row.value[i]) * load8(w + 8 * v);
+    for (int v = 0; v < kVectors; ++v) odd[v] += splat(row.value[i + 1]) * load8(u + 8 * v);
   }
-  for (; i < row.size; ++i) a += splat(row.value[i]) * load8(weights + kLanes * size_t(row.feature[i]));
-  store8(margin, (a + b) + (c + d));
+  if (i < row.size)
+    for (int v = 0; v < kVectors; ++v)
+      even[v] += splat(row.value[i]) * load8(weights + kLanes * size_t(row.feature[i]) + 8 * v);
+  for (int v = 0; v < kVectors; ++v) store8(margin + 8 * v, even[v] + odd[v]);
 }
 
 void lane_update(const LocalRow& row, const float* delta, float* weights) {
-  const f32x8 step = load8(delta);
+  f32x8 step[kVectors];
+  for (int v = 0; v < kVectors; ++v) step[v] = load8(delta + 8 * v);
   for (int64_t i = 0; i < row.size; ++i) {
     float* w = weights + kLanes * size_t(row.feature[i]);
-    store8(w, load8(w) + splat(row.value[i]) * step);
+    for (int v = 0; v < kVectors; ++v) store8(w + 8 * v, load8(w + 8 * v) + splat(row.value[i]) * step[v]);
   }
 }
 
 LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
-  for (int lane = 0; lane < kLanes; ++lane) total[lane] += value[lane];
+  for (int lane = 0; lane < 8; ++lane) total[lane] += value[lane];
 }
 
 LONGLEAF_INLINE f32x8 lane_costs(const LaneStep& s, f32x8 side) {
@@ -45,7 +50,7 @@ LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) { return select(t > 0.0
 // increasing in t minus the right side, so Newton's method with one safe limit finds it: the first Newton point
 // from 0 lies between 0 and the root, and beyond 0 on that side the function is convex or concave, so that steps
 // from there approach the root from one side only.
-bool logistic_step(const LaneStep& s) {
+LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
   const f32x8 one = splat(1.0f);
   const f32x8 side = load8(s.side);
   const f32x8 cost = lane_costs(s, side);
@@ -60,7 +65,10 @@ bool logistic_step(const LaneStep& s) {
   const f32x8 gap = cost * max8(p_old * (m - old) + loss_m - loss_old, splat(0.0f));
   accumulate(s.gap, gap);
   accumulate(s.loss, cost * loss_m);
-  if (!any8(gap > load8(s.settled_gap))) return false;
+  if (!any8(gap > load8(s.settled_gap))) {
+    store8(s.delta, splat(0.0f));
+    return false;
+  }
 
   const f32x8 qc = cost * s.q;
   const f32x8 rest = m - qc * p_old;  // root of t - rest - qc sigmoid(-t)
@@ -83,7 +91,7 @@ bool logistic_step(const LaneStep& s) {
 }
 
 // Squared hinge: the closed-form step of Hsieh et al. (2008), alpha >= 0, with the diagonal 1 / 2C.
-bool squared_hinge_step(const LaneStep& s) {
+LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
   const f32x8 zero = splat(0.0f), one = splat(1.0f);
   const f32x8 side = load8(s.side);
   const f32x8 cost = lane_costs(s, side);
@@ -97,11 +105,31 @@ bool squared_hinge_step(const LaneStep& s) {
   const f32x8 gap = select(active, max8(cost * slack * slack + alpha * (m - one) + alpha * alpha * diagonal * 0.5f, zero), zero);
   accumulate(s.gap, gap);
   accumulate(s.loss, cost * slack * slack);
-  if (!any8(gap > load8(s.settled_gap))) return false;
+  if (!any8(gap > load8(s.settled_gap))) {
+    store8(s.delta, splat(0.0f));
+    return false;
+  }
   const f32x8 next = select(active, max8(alpha - gradient / (diagonal + s.q), zero), zero);
   store8(s.dual, next);
   store8(s.delta, side * (next - alpha));
   return true;
+}
+
+LONGLEAF_INLINE LaneStep eight_lanes(const LaneStep& s, int first) {
+  return {s.margin_wx + first, s.side + first, s.c_positive + first, s.c_negative + first, s.row_weight,
+          s.q, s.dual + first, s.delta + first, s.gap + first, s.loss + first, s.settled_gap + first};
+}
+
+bool logistic_step(const LaneStep& s) {
+  bool moved = false;
+  for (int lane = 0; lane < kLanes; lane += 8) moved |= logistic_step8(eight_lanes(s, lane));
+  return moved;
+}
+
+bool squared_hinge_step(const LaneStep& s) {
+  bool moved = false;
+  for (int lane = 0; lane < kLanes; lane += 8) moved |= squared_hinge_step8(eight_lanes(s, lane));
+  return moved;
 }
 
 // A tail shorter than a vector is computed in a padded copy, so every margin gets the same bits wherever it stands.

@@ -6,7 +6,7 @@
 namespace longleaf {
 
 // Classifiers trained together: one vector register's worth. Two registers (16) measured slower or equal.
-inline constexpr int kLanes = 8;
+inline constexpr int kLanes = 16;
 
 // One row of a training problem, features renumbered to the problem's own.
 struct LocalRow {

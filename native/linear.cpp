@@ -22,6 +22,7 @@
 #include <numeric>
 #include <utility>
 
+#include "huge.h"
 #include "kernels.h"
 #include "random.h"
 
@@ -158,6 +159,16 @@ class UnitTrainer {
     return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
   }
 
+  // The next row's beginning on its way into the cache; the processor's own prefetcher follows from there.
+  void prefetch(size_t i) const {
+    for (int64_t offset = 0; offset < 64; offset += 16) {
+      __builtin_prefetch(feature_.data() + indptr_[i] + offset);
+      __builtin_prefetch(value_.data() + indptr_[i] + offset);
+    }
+    __builtin_prefetch(&dual_[i * kLanes]);
+    __builtin_prefetch(&side_[i * kLanes]);
+  }
+
   // Coordinate descent from zero until every lane's duality gap is small.
   void descend(int32_t first, int lanes, TrainReport& report) {
     const bool logistic = settings_.loss == Loss::logistic;
@@ -198,6 +209,7 @@ class UnitTrainer {
     random_.shuffle(order_.data(), int64_t(n));
     for (size_t j = 0; j < n; ++j) {
       const size_t i = size_t(order_[j]);
+      if (j + 1 < n) prefetch(size_t(order_[j + 1]));
       if (!visit_all && rest_until_[i] > epoch) continue;
       ++visits;
       const LocalRow x = row(i);
@@ -254,11 +266,12 @@ class UnitTrainer {
   // the unit's rows
   std::vector<int32_t> rows_, features_, ascending_, local_feature_, local_row_;
   std::vector<int64_t> indptr_;
-  std::vector<uint32_t> feature_;
-  std::vector<float> value_, q_;
+  HugeVector<uint32_t> feature_;
+  HugeVector<float> value_;
+  std::vector<float> q_;
 
   // the block's lanes
-  std::vector<float> side_, dual_, weights_;
+  HugeVector<float> side_, dual_, weights_;
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
