@@ -55,7 +55,7 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     Returns
     -------
     scipy.sparse.csr_array, float32 [rows, labels]
-        Ones at the labels; int32 indices, sorted and without repetition in every row.
+        Ones at the labels; int32 indices (int64 beyond 2**31 labels in all), sorted and without repetition.
     """
     if is_label_lists(Y):
         rows, columns, shape = _pairs_of_lists(Y, n_labels, name)
@@ -66,7 +66,9 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     indicator = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
     indicator.sum_duplicates()
     indicator.data[:] = 1.0
-    indicator.indices = indicator.indices.astype(np.int32, copy=False)
+    if indicator.nnz <= _MOST_LABELS:  # one width for both, as SciPy needs it
+        indicator.indices = indicator.indices.astype(np.int32, copy=False)
+        indicator.indptr = indicator.indptr.astype(np.int32, copy=False)
     return indicator
 
 
