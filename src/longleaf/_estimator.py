@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import __version__, _core
-from longleaf._validation import Rows, check_choice, check_count, check_features, check_labels, check_threads
+from longleaf._validation import (
+    Rows,
+    check_choice,
+    check_count,
+    check_features,
+    check_labels,
+    check_pair,
+    check_threads,
+)
 from longleaf.io import storage
 from longleaf.linear import LOSSES
 from longleaf.search import ENSEMBLES, NONE, SEARCHES, TopK, log_gain, log_threshold, resolve_gain
@@ -257,13 +265,13 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         propensity: tuple[float, float] | None,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Give log gains per label and bounds per node; what depends on the dial alone is made once."""
-        constants = self.propensity if propensity is None else propensity
+        constants = check_pair(self.propensity if propensity is None else propensity, "propensity", "A, B")
         remembered = self.__dict__["_prepared"][1]
         key = (tail, *constants)
         if gain is None and key in remembered:
             return remembered[key]  # type: ignore[no-any-return]
         gains = resolve_gain(
-            self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=(constants[0], constants[1])
+            self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=constants
         )
         if gains is None:
             return NONE, NONE

@@ -240,6 +240,13 @@ def check_number(
     return number
 
 
+def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
+    """Give two finite numbers."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{name} must be a pair ({parts}); got {value!r}.")
+    return check_number(value[0], name), check_number(value[1], name)
+
+
 def check_count(value: Any, name: str, *, low: int = 1) -> int:
     """Give a whole number that is at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
