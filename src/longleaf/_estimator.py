@@ -212,6 +212,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         model = cls(**params)
         parts = [folder.part(f"tree{t}") for t in range(meta["trees"])]
         model.trees_ = [LabelTree(part.pop("first_child"), part.pop("label")) for part in parts]
+        if params.get("tree", "") is None:  # a tree of the user's own
+            model.set_params(tree=model.trees_)
         model.weights_ = parts
         model.label_counts_ = folder.arrays["label_counts"]
         model.n_rows_, model.n_features_in_ = meta["rows"], meta["features"]

@@ -196,8 +196,7 @@ class PLT(LabelEstimator):
     ) -> list[LabelTree]:
         seen = np.flatnonzero(self.label_counts_)
         if not isinstance(self.tree, str):
-            given = [self.tree] * len(seeds) if isinstance(self.tree, LabelTree) else list(self.tree)
-            return _check_given_trees(given, seen, len(seeds))
+            return _check_given_trees(self.tree, seen, len(seeds))
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
         if name == "complete":
@@ -249,9 +248,13 @@ def _cluster_trees(
     return trees
 
 
-def _check_given_trees(trees: list[LabelTree], seen: npt.NDArray[np.int64], n_trees: int) -> list[LabelTree]:
+def _check_given_trees(
+    given: LabelTree | list[LabelTree], seen: npt.NDArray[np.int64], n_trees: int
+) -> list[LabelTree]:
     """Restrict a user's own trees to the labels seen in training; each must have them all."""
-    if len(trees) != n_trees or not all(isinstance(tree, LabelTree) for tree in trees):
+    trees = [given] * n_trees if isinstance(given, LabelTree) else given
+    whole = isinstance(trees, list | tuple) and all(isinstance(tree, LabelTree) for tree in trees)
+    if not whole or len(trees) != n_trees:
         raise ValueError(f"tree must be a name, a LabelTree or a list of {n_trees} of them (n_trees).")
     for tree in trees:
         missing = np.setdiff1d(seen, tree.labels)
