@@ -3,7 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "core.h"
@@ -41,7 +43,7 @@ Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   for (size_t row = 0; row < scale.size(); ++row) {
     double square = 0;
     for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) square += double(data.data()[i]) * data.data()[i];
-    if (square > 0) scale[row] = float(1 / std::sqrt(square));
+    if (square > 0) scale[row] = float(std::min(1 / std::sqrt(square), double(std::numeric_limits<float>::max())));
   }
   return to_numpy(std::move(scale));
 }

@@ -21,6 +21,8 @@ LabelsLike: TypeAlias = Any
 
 _MOST_LABELS = int(np.iinfo(np.int32).max)
 
+_LONGEST_ROW = 1e18  # a 32-bit float holds its square
+
 
 class DataError(ValueError):
     """Data that cannot be used; the message is one sentence that says where and what was found."""
@@ -212,7 +214,12 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(csr.data, np.float32)
     _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
-    scale = _core.row_scales(indptr, data) if normalize else np.ones(len(indptr) - 1, np.float32)
+    scale = _core.row_scales(indptr, data)
+    if not normalize:
+        long = np.flatnonzero((scale > 0) & (scale < 1 / _LONGEST_ROW))
+        if len(long):
+            raise ValueError(f"{name} must have rows no longer than {_LONGEST_ROW:g}; row {long[0]} is.")
+        scale = np.ones_like(scale)
     return Rows(indptr, indices, data, int(matrix.shape[1]), scale)
 
 
