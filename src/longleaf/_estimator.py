@@ -112,7 +112,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         TopK
             ``labels`` int32 [rows, k] padded with -1, ``scores`` float32 [rows, k], ``evaluations`` [rows].
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         k = check_count(self.k if k is None else k, "k")
         check_choice(search, "search", SEARCHES)
         check_choice(ensemble, "ensemble", ENSEMBLES)
@@ -149,7 +149,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         float32 array [pairs]
             The mean over the trees; 0 for a label that training never saw.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         features = check_features(X, self.n_features_in_, normalize=self.normalize)
         row_array = _check_pairs(rows, features.n_rows, "rows")
         label_array = _check_pairs(labels, self.n_labels_, "labels")
@@ -190,7 +190,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder; an existing one is replaced in one step, and only with ``force``."""
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         arrays: dict[str, npt.NDArray[Any]] = {"label_counts": self.label_counts_}
         for t, (tree, weights) in enumerate(zip(self.trees_, self.weights_, strict=True)):
             arrays[f"tree{t}/first_child"] = tree.first_child
@@ -237,7 +237,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if rows.n_rows == 0 or labels.nnz == 0:
             raise ValueError(f"Y must have at least one label to train on; got {rows.n_rows} rows with none.")
-        self.__dict__.pop("_prepared", None)
+        for name in ("_prepared", "trees_", "weights_"):  # a training that fails leaves no half model
+            self.__dict__.pop(name, None)
         self.n_rows_, self.n_features_in_ = rows.n_rows, rows.n_features
         self.n_labels_ = labels.shape[1]
         self.label_counts_ = np.bincount(labels.indices, minlength=self.n_labels_).astype(np.int64)
@@ -272,9 +273,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         key = (tail, *constants)
         if gain is None and key in remembered:
             return remembered[key]  # type: ignore[no-any-return]
-        gains = resolve_gain(
-            self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=constants
-        )
+        gains = resolve_gain(self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=constants)
         if gains is None:
             return NONE, NONE
         logs = log_gain(gains)

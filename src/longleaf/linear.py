@@ -76,7 +76,9 @@ def train_tree(
     costs = node_costs(tree, Y, settings)
     highest = float(costs.max()) * max(1.0, settings.positive_weight)
     if highest > MOST_COST:
-        raise ValueError(f"C, scaled and times positive_weight, must be at most {MOST_COST:g}; got {highest:g}.")
+        raise ValueError(
+            f"C, scaled and times positive_weight, must be at most {MOST_COST:g}; got {highest:g}."
+        )
     return _core.train_tree(
         *rows.csr,
         rows.n_features,

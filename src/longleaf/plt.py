@@ -149,21 +149,22 @@ class PLT(LabelEstimator):
         row_weight = _check_row_weight(sample_weight, rows.n_rows)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        self.trees_ = self._build_trees(rows, labels, seeds, threads)
-        self.weights_, self.training_ = [], []
-        for t, (tree, seed) in enumerate(zip(self.trees_, seeds, strict=True)):
-            weights, facts = train_tree(
-                rows,
-                labels,
-                tree,
-                settings,
-                seed=seed,
-                threads=threads,
-                row_weight=row_weight,
-                progress=_share(progress, t, n_trees),
+        trees = self._build_trees(rows, labels, seeds, threads)
+        trained = []
+        for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
+            trained.append(
+                train_tree(
+                    rows,
+                    labels,
+                    tree,
+                    settings,
+                    seed=seed,
+                    threads=threads,
+                    row_weight=row_weight,
+                    progress=_share(progress, t, n_trees),
+                )
             )
-            self.weights_.append(weights)
-            self.training_.append(facts)
+            facts = trained[-1][1]
             logger.info("tree %d of %d: %d nodes, %s", t + 1, n_trees, tree.n_nodes, facts)
             if facts["unfinished"]:
                 logger.warning(
@@ -173,6 +174,8 @@ class PLT(LabelEstimator):
                     settings.max_epochs,
                     settings.tolerance,
                 )
+        self.trees_, self.weights_ = trees, [weights for weights, _ in trained]
+        self.training_ = [facts for _, facts in trained]
         return self
 
     def _solver_settings(self) -> SolverSettings:
