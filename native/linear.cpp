@@ -75,8 +75,9 @@ std::vector<int32_t> features_by_frequency(const CsrView& X) {
 // One thread's workplace, reused from unit to unit.
 class UnitTrainer {
  public:
-  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency)
-      : data_(data), settings_(settings), by_frequency_(by_frequency), local_feature_(data.X.cols, -1),
+  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency,
+              const Work& work)
+      : data_(data), settings_(settings), by_frequency_(by_frequency), work_(work), local_feature_(data.X.cols, -1),
         local_row_(data.X.rows, -1) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, const std::vector<int32_t>& chunk_of_child,
@@ -181,7 +182,7 @@ class UnitTrainer {
     std::fill_n(settled_gap_, kLanes, 0.0f);
     random_ = Random(settings_.seed, (uint64_t(first) << 1) | 1);
     bool visit_all = true;
-    for (int epoch = 0;; ++epoch) {
+    for (int epoch = 0; !work_.stopped(); ++epoch) {  // stopped: what is trained so far will be thrown away
       if (epoch == settings_.max_epochs) {
         ++report.unfinished;
         break;
@@ -261,6 +262,7 @@ class UnitTrainer {
   const TrainingData& data_;
   const TrainSettings& settings_;
   const std::vector<int32_t>& by_frequency_;
+  const Work& work_;
   Random random_{0};
 
   // the unit's rows
@@ -348,7 +350,7 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
   std::vector<TrainReport> reports(trainers.size());
   work.for_each(int64_t(units.size()), settings.threads, [&](int64_t index, int thread) {
     auto& trainer = trainers[thread];
-    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency);
+    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency, work);
     const Unit& unit = units[index];
     trainer->train(unit, chunks, chunk_of_child, bias, reports[thread]);
     for (int32_t c = chunk_of_child[unit.first_child]; c <= chunk_of_child[unit.last_child - 1]; ++c)
