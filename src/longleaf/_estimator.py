@@ -216,7 +216,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             model.set_params(tree=model.trees_)
         model.weights_ = parts
         model.label_counts_ = folder.arrays["label_counts"]
-        model.n_rows_, model.n_features_in_ = meta["rows"], meta["features"]
+        model.n_rows_ = check_count(meta["rows"], "rows")
+        model.n_features_in_ = check_count(meta["features"], "features", low=0)
         model.n_labels_ = len(model.label_counts_)
         model.origin_ = meta["origin"]
         model._forest()
