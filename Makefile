@@ -30,6 +30,21 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest
 
+# The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
+CHECKED := .venv-sanitize
+NATIVE_TESTS := search beam_and_union linear tree models xmlc xmlc_files xmlc_reference
+
+$(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
+	$(PYTHON) -m venv $(CHECKED)
+	$(CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
+		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=ON
+	touch $@
+
+sanitize: $(CHECKED)/.installed
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=quick PYTHONMALLOC=malloc \
+		$(CHECKED)/bin/python -m pytest -q $(NATIVE_TESTS:%=tests/test_%.py)
+
 # Peers live in environments of their own; PECOS needs NumPy below 2 and a SciPy of that time, and no torch.
 .venv-peers/.installed:
 	$(PYTHON) -m venv .venv-peers
@@ -48,4 +63,4 @@ bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) $(CHECKED) build

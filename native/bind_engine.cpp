@@ -3,7 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "core.h"
@@ -41,7 +43,7 @@ Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   for (size_t row = 0; row < scale.size(); ++row) {
     double square = 0;
     for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) square += double(data.data()[i]) * data.data()[i];
-    if (square > 0) scale[row] = float(1 / std::sqrt(square));
+    if (square > 0) scale[row] = float(std::min(1 / std::sqrt(square), double(std::numeric_limits<float>::max())));
   }
   return to_numpy(std::move(scale));
 }
@@ -65,8 +67,17 @@ nb::dict to_dict(ChunkArrays arrays) {
 }
 
 template <class T>
+In<T> array_of(nb::handle array, const char* name) {
+  try {
+    return nb::cast<In<T>>(array, false);
+  } catch (const std::bad_cast&) {
+    throw std::invalid_argument(std::string("the model is damaged: its array ") + name + " has another type or shape");
+  }
+}
+
+template <class T>
 In<T> field(const nb::dict& arrays, const char* name) {
-  return nb::cast<In<T>>(arrays[name], false);
+  return array_of<T>(arrays[name], name);
 }
 
 // Holds the arrays of a model alive as long as the native forest looks at them.
@@ -77,7 +88,7 @@ class PyForest {
     std::vector<ChunkView> chunks;
     std::vector<int64_t> sizes;
     for (size_t t = 0; t < nb::len(first_child); ++t) {
-      const auto first = nb::cast<In<int32_t>>(first_child[t], false), name = nb::cast<In<int32_t>>(label[t], false);
+      const auto first = array_of<int32_t>(first_child[t], "first_child"), name = array_of<int32_t>(label[t], "label");
       if (first.shape(0) != name.shape(0) + 1) throw std::invalid_argument("first_child must have one more element than label");
       trees.push_back({int64_t(name.shape(0)), first.data(), name.data()});
       chunks.push_back(view(nb::cast<nb::dict>(weights[t]), int64_t(name.shape(0)), features, sizes));

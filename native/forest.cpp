@@ -36,6 +36,7 @@ void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
                Loss loss)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), loss_(loss) {
+  require(!trees.empty(), "it must have at least one tree");
   int64_t first_node = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
     check_tree(trees[t], labels);

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "huge.h"
 #include "kernels.h"
@@ -74,8 +75,9 @@ std::vector<int32_t> features_by_frequency(const CsrView& X) {
 // One thread's workplace, reused from unit to unit.
 class UnitTrainer {
  public:
-  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency)
-      : data_(data), settings_(settings), by_frequency_(by_frequency), local_feature_(data.X.cols, -1),
+  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency,
+              const Work& work)
+      : data_(data), settings_(settings), by_frequency_(by_frequency), work_(work), local_feature_(data.X.cols, -1),
         local_row_(data.X.rows, -1) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, const std::vector<int32_t>& chunk_of_child,
@@ -180,7 +182,7 @@ class UnitTrainer {
     std::fill_n(settled_gap_, kLanes, 0.0f);
     random_ = Random(settings_.seed, (uint64_t(first) << 1) | 1);
     bool visit_all = true;
-    for (int epoch = 0;; ++epoch) {
+    for (int epoch = 0; !work_.stopped(); ++epoch) {  // stopped: what is trained so far will be thrown away
       if (epoch == settings_.max_epochs) {
         ++report.unfinished;
         break;
@@ -260,6 +262,7 @@ class UnitTrainer {
   const TrainingData& data_;
   const TrainSettings& settings_;
   const std::vector<int32_t>& by_frequency_;
+  const Work& work_;
   Random random_{0};
 
   // the unit's rows
@@ -280,16 +283,15 @@ class UnitTrainer {
 // A chunk's entries come block by block of lanes; order them by feature, then child.
 void sort_entries(ChunkEntries& entries) {
   const size_t n = entries.feature.size();
-  std::vector<uint64_t> key(n);
-  for (size_t e = 0; e < n; ++e) key[e] = uint64_t(entries.feature[e]) << 40 | uint64_t(entries.child[e]) << 32 | e;
+  std::vector<std::pair<uint64_t, uint32_t>> key(n);  // a feature needs 31 bits, so the place has a field of its own
+  for (size_t e = 0; e < n; ++e) key[e] = {uint64_t(entries.feature[e]) << 8 | entries.child[e], uint32_t(e)};
   if (std::is_sorted(key.begin(), key.end())) return;
   std::sort(key.begin(), key.end());
   ChunkEntries sorted;
   sorted.feature.reserve(n);
   sorted.child.reserve(n);
   sorted.value.reserve(n);
-  for (uint64_t k : key) {
-    const size_t e = uint32_t(k);
+  for (const auto& [_, e] : key) {
     sorted.feature.push_back(entries.feature[e]);
     sorted.child.push_back(entries.child[e]);
     sorted.value.push_back(entries.value[e]);
@@ -348,7 +350,7 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
   std::vector<TrainReport> reports(trainers.size());
   work.for_each(int64_t(units.size()), settings.threads, [&](int64_t index, int thread) {
     auto& trainer = trainers[thread];
-    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency);
+    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency, work);
     const Unit& unit = units[index];
     trainer->train(unit, chunks, chunk_of_child, bias, reports[thread]);
     for (int32_t c = chunk_of_child[unit.first_child]; c <= chunk_of_child[unit.last_child - 1]; ++c)

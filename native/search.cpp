@@ -127,7 +127,7 @@ class RowSearch {
       const float bound = log_bound(t, 0);
       level_[t].clear();
       if (bound == kNever) continue;
-      if (searching_beam_)
+      if (searching_beam_ && !is_leaf(t, 0))
         level_[t].push_back({bound, 0});
       else
         frontier_[t].push_back({bound, 0});
@@ -238,7 +238,7 @@ class RowSearch {
   // The tree to advance, or -1 when nothing unseen can enter any more.
   int choose_tree() {
     const size_t trees = frontier_.size();
-    if (settings_->union_rule) {
+    if (settings_->union_rule && trees > 1) {  // one tree's top k need no union
       for (size_t t = 0; t < trees; ++t)
         if (popped_[t] < settings_->k && !frontier_[t].empty()) return int(t);
       return -1;

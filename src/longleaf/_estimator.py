@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import __version__, _core
-from longleaf._validation import Rows, check_choice, check_count, check_features, check_labels, check_threads
+from longleaf._validation import (
+    Rows,
+    check_choice,
+    check_count,
+    check_features,
+    check_labels,
+    check_pair,
+    check_threads,
+)
 from longleaf.io import storage
 from longleaf.linear import LOSSES
 from longleaf.search import ENSEMBLES, NONE, SEARCHES, TopK, log_gain, log_threshold, resolve_gain
@@ -104,7 +112,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         TopK
             ``labels`` int32 [rows, k] padded with -1, ``scores`` float32 [rows, k], ``evaluations`` [rows].
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         k = check_count(self.k if k is None else k, "k")
         check_choice(search, "search", SEARCHES)
         check_choice(ensemble, "ensemble", ENSEMBLES)
@@ -141,7 +149,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         float32 array [pairs]
             The mean over the trees; 0 for a label that training never saw.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         features = check_features(X, self.n_features_in_, normalize=self.normalize)
         row_array = _check_pairs(rows, features.n_rows, "rows")
         label_array = _check_pairs(labels, self.n_labels_, "labels")
@@ -186,7 +194,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Give the model as plain JSON and arrays by name; they may be nested in another model's folder."""
-        check_is_fitted(self)
+        check_is_fitted(self, "weights_")
         arrays: dict[str, npt.NDArray[Any]] = {"label_counts": self.label_counts_}
         for t, (tree, weights) in enumerate(zip(self.trees_, self.weights_, strict=True)):
             arrays[f"tree{t}/first_child"] = tree.first_child
@@ -209,9 +217,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         model = cls(**params)
         parts = [folder.part(f"tree{t}") for t in range(meta["trees"])]
         model.trees_ = [LabelTree(part.pop("first_child"), part.pop("label")) for part in parts]
+        if params.get("tree", "") is None:  # a tree of the user's own
+            model.set_params(tree=model.trees_)
         model.weights_ = parts
         model.label_counts_ = folder.arrays["label_counts"]
-        model.n_rows_, model.n_features_in_ = meta["rows"], meta["features"]
+        model.n_rows_ = check_count(meta["rows"], "rows")
+        model.n_features_in_ = check_count(meta["features"], "features", low=0)
         model.n_labels_ = len(model.label_counts_)
         model.origin_ = meta["origin"]
         model._forest()
@@ -232,7 +243,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if rows.n_rows == 0 or labels.nnz == 0:
             raise ValueError(f"Y must have at least one label to train on; got {rows.n_rows} rows with none.")
-        self.__dict__.pop("_prepared", None)
+        for name in ("_prepared", "trees_", "weights_"):  # a training that fails leaves no half model
+            self.__dict__.pop(name, None)
         self.n_rows_, self.n_features_in_ = rows.n_rows, rows.n_features
         self.n_labels_ = labels.shape[1]
         self.label_counts_ = np.bincount(labels.indices, minlength=self.n_labels_).astype(np.int64)
@@ -262,14 +274,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         propensity: tuple[float, float] | None,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Give log gains per label and bounds per node; what depends on the dial alone is made once."""
-        constants = self.propensity if propensity is None else propensity
+        constants = check_pair(self.propensity if propensity is None else propensity, "propensity", "A, B")
         remembered = self.__dict__["_prepared"][1]
         key = (tail, *constants)
         if gain is None and key in remembered:
             return remembered[key]  # type: ignore[no-any-return]
-        gains = resolve_gain(
-            self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=(constants[0], constants[1])
-        )
+        gains = resolve_gain(self.label_counts_, self.n_rows_, tail=tail, gain=gain, propensity=constants)
         if gains is None:
             return NONE, NONE
         logs = log_gain(gains)

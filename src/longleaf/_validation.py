@@ -21,6 +21,8 @@ LabelsLike: TypeAlias = Any
 
 _MOST_LABELS = int(np.iinfo(np.int32).max)
 
+_LONGEST_ROW = 1e18  # a 32-bit float holds its square
+
 
 class DataError(ValueError):
     """Data that cannot be used; the message is one sentence that says where and what was found."""
@@ -55,7 +57,7 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     Returns
     -------
     scipy.sparse.csr_array, float32 [rows, labels]
-        Ones at the labels; int32 indices, sorted and without repetition in every row.
+        Ones at the labels; int32 indices (int64 beyond 2**31 labels in all), sorted and without repetition.
     """
     if is_label_lists(Y):
         rows, columns, shape = _pairs_of_lists(Y, n_labels, name)
@@ -66,7 +68,9 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     indicator = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
     indicator.sum_duplicates()
     indicator.data[:] = 1.0
-    indicator.indices = indicator.indices.astype(np.int32, copy=False)
+    if indicator.nnz <= _MOST_LABELS:  # one width for both, as SciPy needs it
+        indicator.indices = indicator.indices.astype(np.int32, copy=False)
+        indicator.indptr = indicator.indptr.astype(np.int32, copy=False)
     return indicator
 
 
@@ -210,7 +214,12 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(csr.data, np.float32)
     _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
-    scale = _core.row_scales(indptr, data) if normalize else np.ones(len(indptr) - 1, np.float32)
+    scale = _core.row_scales(indptr, data)
+    if not normalize:
+        long = np.flatnonzero((scale > 0) & (scale < 1 / _LONGEST_ROW))
+        if len(long):
+            raise ValueError(f"{name} must have rows no longer than {_LONGEST_ROW:g}; row {long[0]} is.")
+        scale = np.ones_like(scale)
     return Rows(indptr, indices, data, int(matrix.shape[1]), scale)
 
 
@@ -236,6 +245,13 @@ def check_number(
         limits = at_least if high == math.inf else f"{at_least} and at most {high:g}"
         raise ValueError(f"{name} must be {limits}; got {value!r}.")
     return number
+
+
+def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
+    """Give two finite numbers."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{name} must be a pair ({parts}); got {value!r}.")
+    return check_number(value[0], name), check_number(value[1], name)
 
 
 def check_count(value: Any, name: str, *, low: int = 1) -> int:

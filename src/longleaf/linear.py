@@ -19,6 +19,9 @@ LOSSES = {"log": 0, "squared-hinge": 1}
 COST_SCALES = ("none", "log", "linear")
 """How a node's cost may grow as its rows become fewer."""
 
+MOST_COST = 1e30
+"""The solver works with 32-bit floats; products of more would be infinite."""
+
 
 @dataclass(frozen=True)
 class SolverSettings:
@@ -45,7 +48,7 @@ def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> np
         counts = np.diff(node_rows(tree, Y)[0])
         ratio = Y.shape[0] / np.maximum(counts[np.maximum(tree.parent, 0)], 1)
         costs *= ratio if settings.C_scale == "linear" else 1 + np.log(ratio)
-    return costs.astype(np.float32)
+    return np.minimum(costs, np.finfo(np.float32).max).astype(np.float32)
 
 
 def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
@@ -71,6 +74,11 @@ def train_tree(
 ) -> tuple[_core.WeightArrays, dict[str, int]]:
     """Train every node of a tree; give its weight arrays and what it took."""
     costs = node_costs(tree, Y, settings)
+    highest = float(costs.max()) * max(1.0, settings.positive_weight)
+    if highest > MOST_COST:
+        raise ValueError(
+            f"C, scaled and times positive_weight, must be at most {MOST_COST:g}; got {highest:g}."
+        )
     return _core.train_tree(
         *rows.csr,
         rows.n_features,

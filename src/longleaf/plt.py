@@ -149,21 +149,22 @@ class PLT(LabelEstimator):
         row_weight = _check_row_weight(sample_weight, rows.n_rows)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        self.trees_ = self._build_trees(rows, labels, seeds, threads)
-        self.weights_, self.training_ = [], []
-        for t, (tree, seed) in enumerate(zip(self.trees_, seeds, strict=True)):
-            weights, facts = train_tree(
-                rows,
-                labels,
-                tree,
-                settings,
-                seed=seed,
-                threads=threads,
-                row_weight=row_weight,
-                progress=_share(progress, t, n_trees),
+        trees = self._build_trees(rows, labels, seeds, threads)
+        trained = []
+        for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
+            trained.append(
+                train_tree(
+                    rows,
+                    labels,
+                    tree,
+                    settings,
+                    seed=seed,
+                    threads=threads,
+                    row_weight=row_weight,
+                    progress=_share(progress, t, n_trees),
+                )
             )
-            self.weights_.append(weights)
-            self.training_.append(facts)
+            facts = trained[-1][1]
             logger.info("tree %d of %d: %d nodes, %s", t + 1, n_trees, tree.n_nodes, facts)
             if facts["unfinished"]:
                 logger.warning(
@@ -173,6 +174,8 @@ class PLT(LabelEstimator):
                     settings.max_epochs,
                     settings.tolerance,
                 )
+        self.trees_, self.weights_ = trees, [weights for weights, _ in trained]
+        self.training_ = [facts for _, facts in trained]
         return self
 
     def _solver_settings(self) -> SolverSettings:
@@ -196,8 +199,7 @@ class PLT(LabelEstimator):
     ) -> list[LabelTree]:
         seen = np.flatnonzero(self.label_counts_)
         if not isinstance(self.tree, str):
-            given = [self.tree] * len(seeds) if isinstance(self.tree, LabelTree) else list(self.tree)
-            return _check_given_trees(given, seen, len(seeds))
+            return _check_given_trees(self.tree, seen, len(seeds))
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
         if name == "complete":
@@ -249,9 +251,13 @@ def _cluster_trees(
     return trees
 
 
-def _check_given_trees(trees: list[LabelTree], seen: npt.NDArray[np.int64], n_trees: int) -> list[LabelTree]:
+def _check_given_trees(
+    given: LabelTree | list[LabelTree], seen: npt.NDArray[np.int64], n_trees: int
+) -> list[LabelTree]:
     """Restrict a user's own trees to the labels seen in training; each must have them all."""
-    if len(trees) != n_trees or not all(isinstance(tree, LabelTree) for tree in trees):
+    trees = [given] * n_trees if isinstance(given, LabelTree) else given
+    whole = isinstance(trees, list | tuple) and all(isinstance(tree, LabelTree) for tree in trees)
+    if not whole or len(trees) != n_trees:
         raise ValueError(f"tree must be a name, a LabelTree or a list of {n_trees} of them (n_trees).")
     for tree in trees:
         missing = np.setdiff1d(seen, tree.labels)

@@ -71,7 +71,11 @@ def resolve_gain(
     if tail is None or check_number(tail, "tail", low=0) == 0:
         return None
     a, b = propensity
-    return inverse_propensity_from_counts(label_counts, n_rows, a=a, b=b) ** tail
+    with np.errstate(over="ignore"):
+        gains = inverse_propensity_from_counts(label_counts, n_rows, a=a, b=b) ** tail
+    if not np.isfinite(gains).all():
+        raise ValueError(f"tail must give finite gains; got {tail}.")
+    return gains
 
 
 def log_gain(gain: npt.NDArray[np.float64]) -> Floats:

@@ -1,8 +1,7 @@
-"""A slow, obvious version of everything, to check the fast one against."""
+"""Propensities and metrics. Rows are lists of labels; so are predictions, the best first, -1 for none."""
 
 import math
 
-# Propensities and metrics. Rows are lists of labels; so are predictions, the best first, -1 for none.
 
 
 def inverse_propensity(rows, n_labels, a, b):

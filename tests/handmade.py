@@ -1,0 +1,126 @@
+"""Models made by hand: any tree and any weights as a real estimator, without training."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+import longleaf as ll
+import reference
+from longleaf import _core
+
+WIDTH = 256  # children of a chunk
+
+
+def chunks(tree):
+    """Give the first node and the end of every chunk: up to 256 consecutive siblings."""
+    for v in range(tree.n_nodes):
+        begin, end = int(tree.first_child[v]), int(tree.first_child[v + 1])
+        for first in range(begin, end, WIDTH):
+            yield first, min(first + WIDTH, end)
+
+
+def encode(tree, W, bias, weight_bits=32):
+    """Pack dense weights [features, nodes] into the arrays that a model holds."""
+    features, children, values = [], [], []
+    for first, end in chunks(tree):
+        feature, child = np.nonzero(W[:, first:end])
+        features.append(feature.astype(np.int32))
+        children.append(child.astype(np.uint8))
+        values.append(W[feature, first + child].astype(np.float32))
+    return _core.assemble_chunks(
+        tree.first_child,
+        tree.label,
+        features,
+        children,
+        values,
+        np.asarray(bias, np.float32),
+        len(W),
+        weight_bits,
+    )
+
+
+def decode(weights, n_features):
+    """Unpack the arrays of a tree's weights into dense weights [features, nodes]."""
+    W = np.zeros((n_features, len(weights["bias"])), np.float32)
+    values = weights["codebook"][weights["codes"]] if len(weights["codebook"]) else weights["values"]
+    for c, shift in enumerate(weights["shift"]):
+        bucket = weights["bucket"].reshape(-1, 2)[weights["bucket_range"][c] : weights["bucket_range"][c + 1]]
+        for b in range(len(bucket) - 1):
+            entry = int(weights["entry"][c]) + int(bucket[b, 1])
+            for s in range(int(bucket[b, 0]), int(bucket[b + 1, 0])):
+                slot = int(weights["slot"][c]) + s
+                feature = (b << int(shift)) + int(weights["key"][slot])
+                for _ in range(int(weights["count"][slot]) + 1):
+                    W[feature, weights["node"][c] + weights["child"][entry]] = values[entry]
+                    entry += 1
+    return W
+
+
+def estimator(parts, n_labels, loss="log", **params):
+    """Make an estimator of (tree, dense weights, bias) parts; every label counts as seen once in 1000 rows."""
+    model = ll.PLT(n_trees=len(parts), loss=loss, **{"n_jobs": 1, **params})
+    model.trees_ = [tree for tree, _, _ in parts]
+    model.weights_ = [encode(*part) for part in parts]
+    model.label_counts_ = np.ones(n_labels, np.int64)
+    model.n_rows_, model.n_features_in_, model.n_labels_ = 1000, len(parts[0][1]), n_labels
+    model.origin_ = {}
+    return model
+
+
+@dataclass
+class Problem:
+    """A hand-made model and some rows for it."""
+
+    loss: str
+    parts: list
+    n_labels: int
+    X: sp.csr_array
+    model: ll.PLT
+
+    def rows(self):
+        """Give the dense rows as the classifiers see them, of unit length."""
+        X = self.X.toarray().astype(float)
+        norm = np.sqrt((X**2).sum(axis=1, keepdims=True))
+        return X / np.where(norm > 0, norm, 1)
+
+    def label_probabilities(self):
+        """Give the probabilities [rows, trees, labels] by brute force."""
+        return np.array(
+            [reference.label_probabilities(self.loss, self.parts, x, self.n_labels) for x in self.rows()]
+        )
+
+
+def random_tree(rng, shape, labels):
+    """Make a tree of a named shape over the given labels, in random order."""
+    labels = rng.permutation(labels)
+    n = len(labels)
+    if shape == "balanced":
+        return ll.LabelTree.complete(labels, arity=int(rng.integers(2, 5)), max_leaf=int(rng.integers(1, 6)))
+    if shape == "chain":  # every inner node has one leaf and the rest
+        inner = np.arange(max(1, n - 1))
+        leaf_of = np.minimum(np.arange(n), len(inner) - 1)
+        return ll.LabelTree.from_parents(
+            np.concatenate([inner - 1, leaf_of]), np.concatenate([np.full(len(inner), -1), labels])
+        )
+    if shape == "unbalanced":
+        inner = int(rng.integers(1, n + 1))
+        above = [-1] + [int(rng.integers(0, v)) for v in range(1, inner)]
+        return ll.LabelTree.from_parents(
+            np.concatenate([above, rng.integers(0, inner, n)]), np.concatenate([np.full(inner, -1), labels])
+        )
+    return ll.LabelTree.flat(labels)
+
+
+def random_problem(seed, shapes, n_labels, loss, n_rows=4, n_features=12, scale=2.0):
+    """Make a problem with a tree of each named shape; some labels have no leaf, one row may be empty."""
+    rng = np.random.default_rng(seed)
+    present = rng.permutation(n_labels)[: max(1, n_labels - int(rng.integers(0, 3)))]
+    parts = []
+    for shape in shapes:
+        tree = random_tree(rng, shape, present)
+        W = rng.normal(size=(n_features, tree.n_nodes)) * scale * (rng.random((n_features, tree.n_nodes)) < 0.6)
+        bias = rng.normal(size=tree.n_nodes)
+        parts.append((tree, W.astype(np.float32), bias.astype(np.float32)))
+    X = (rng.random((n_rows, n_features)) < 0.5) * rng.normal(size=(n_rows, n_features))
+    return Problem(loss, parts, n_labels, sp.csr_array(X.astype(np.float32)), estimator(parts, n_labels, loss))

@@ -1,0 +1,31 @@
+"""A slow, obvious version of everything, to check the fast one against: one file per noun."""
+
+from reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
+from reference.search import (
+    a_star,
+    beam_search,
+    best,
+    bounds,
+    label_probabilities,
+    node_probabilities,
+    parents,
+    union_top,
+)
+from reference.training import node_targets, objective
+
+__all__ = [
+    "a_star",
+    "beam_search",
+    "best",
+    "bounds",
+    "evaluate",
+    "frequency_bins",
+    "frequency_table",
+    "inverse_propensity",
+    "label_probabilities",
+    "node_probabilities",
+    "node_targets",
+    "objective",
+    "parents",
+    "union_top",
+]
