@@ -109,7 +109,7 @@ void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_
 
 struct TrainSettings {
   Loss loss = Loss::logistic;
-  double tolerance = 0.1;  // on the duality gap, relative to the objective
+  double tolerance = 0.01;  // on the duality gap, relative to the objective
   int max_epochs = 100;
   float threshold = 0.1f;  // weights of smaller magnitude are dropped
   float bias = 1.0f;       // the value of the bias feature; 0 for none

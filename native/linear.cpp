@@ -240,7 +240,7 @@ class UnitTrainer {
       const double objective = 0.5 * (square[lane] + double(bias_[lane]) * bias_[lane]) + loss_[lane];
       const double allowed = settings_.tolerance * objective;
       small = small && gap_[lane] <= allowed;
-      settled_gap_[lane] = float(0.1 * allowed / double(rows_.size()));
+      settled_gap_[lane] = float(0.3 * allowed / double(rows_.size()));
     }
     return small;
   }

@@ -34,7 +34,7 @@ random_state, n_jobs
         normalize: bool = True,
         bias: float = 1.0,
         threshold: float = 0.1,
-        tolerance: float = 0.1,
+        tolerance: float = 0.01,
         max_epochs: int = 200,
         positive_weight: float = 1.0,
         weight_bits: int = 8,

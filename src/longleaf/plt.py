@@ -88,7 +88,7 @@ class PLT(LabelEstimator):
         normalize: bool = True,
         bias: float = 1.0,
         threshold: float = 0.1,
-        tolerance: float = 0.1,
+        tolerance: float = 0.01,
         max_epochs: int = 200,
         positive_weight: float = 1.0,
         C_scale: str = "none",
