@@ -224,7 +224,9 @@ def random_data(n_rows, n_labels, seed, features=30):
 )
 def test_every_builder_has_every_seen_label_once(name, n_labels, arity, max_leaf, seed):
     X, Y = random_data(20, n_labels, seed)  # rows without labels, rows without features, labels without rows
-    model = ll.PLT(n_trees=2, tree=name, arity=arity, max_leaf=max_leaf, max_epochs=1, random_state=seed, n_jobs=2)
+    model = ll.PLT(
+        n_trees=2, tree=name, arity=arity, max_leaf=max_leaf, max_epochs=1, random_state=seed, n_jobs=2
+    )
     seen = np.flatnonzero(Y.any(axis=0)).tolist()
     for tree in model.fit(X, Y).trees_:
         check_tree(tree, seen)
