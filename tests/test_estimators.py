@@ -1,4 +1,4 @@
-"""The estimators take any kind of matrix, change nothing, behave like scikit-learn's and repeat themselves."""
+"""The estimators take any matrix, change nothing, behave like scikit-learn's and repeat themselves."""
 
 import io
 import pickle

@@ -1,5 +1,7 @@
 """The node classifiers solve LIBLINEAR's problem, on the rows and sides that the tree gives them."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -161,7 +163,7 @@ def test_nodes_hold_the_rows_of_the_reference(family):
     Y = sp.csr_array(
         (
             np.ones(sum(map(len, rows))),
-            (np.repeat(np.arange(len(rows)), [len(r) for r in rows]), sum(rows, [])),
+            (np.repeat(np.arange(len(rows)), [len(r) for r in rows]), list(chain.from_iterable(rows))),
         ),
         shape=(X.shape[0], n_labels),
     )

@@ -11,7 +11,7 @@ from longleaf import LabelTree
 
 
 def check_tree(tree, labels):
-    """The tree is one: breadth-first, every label at one leaf, no leaf without a label, no needless inner node."""
+    """The tree is breadth-first, has every label at one leaf, and no needless inner node."""
     first_child, label = tree.first_child, tree.label
     assert first_child.dtype == label.dtype == np.int32
     assert len(first_child) == tree.n_nodes + 1
@@ -141,7 +141,7 @@ def test_a_users_hierarchy_worked_by_hand():
 
 @pytest.mark.parametrize("parents", [[1, 0], [0], [5], [-2], []])
 def test_a_hierarchy_with_circles_or_strangers_is_refused(parents):
-    with pytest.raises(ValueError, match="circle|positions"):
+    with pytest.raises(ValueError, match=r"circle|positions"):
         LabelTree.from_hierarchy(parents)
 
 
@@ -149,7 +149,7 @@ def test_merging_two_levels_of_a_binary_tree_gives_arity_four():
     tree = LabelTree.complete(range(16), arity=2, max_leaf=1)
     merged = tree.merge_levels(2)
     check_tree(merged, list(range(16)))
-    # the root over every second level's 4 nodes; those are over the lowest inner nodes, which hold 2 leaves each
+    # the root has the 4 nodes of the second level; those have the lowest inner nodes, which hold 2 leaves each
     assert np.diff(merged.first_child)[merged.label < 0].tolist() == [4] + [2] * 4 + [2] * 8
 
 

@@ -14,7 +14,7 @@ WHOLE = {"threshold": 0.0, "weight_bits": 32}
 
 
 def texts(n_rows=150, n_features=120, n_labels=11, seed=0):
-    """Make rows like short texts: words drawn from the topics of a row's labels and from a common Zipf law."""
+    """Make rows like short texts: words drawn from the topics of a row's labels and a common Zipf law."""
     rng = np.random.default_rng(seed)
     common = 1 / (1 + rng.permutation(n_features))
     topics = rng.dirichlet(np.full(n_features, 0.05), n_labels)

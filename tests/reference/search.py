@@ -1,6 +1,6 @@
 """Probabilities of nodes and labels, and the searches of the paper, for one row at a time.
 
-A model is a list of (tree, W, bias): W dense [features, nodes], bias [nodes]; column 0, the root's, is unused.
+A model is a list of (tree, W, bias): W dense [features, nodes], bias [nodes]; the root's column is unused.
 """
 
 import heapq
