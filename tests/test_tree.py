@@ -149,7 +149,7 @@ def test_merging_two_levels_of_a_binary_tree_gives_arity_four():
     tree = LabelTree.complete(range(16), arity=2, max_leaf=1)
     merged = tree.merge_levels(2)
     check_tree(merged, list(range(16)))
-    # the root has the 4 nodes of the second level; those have the lowest inner nodes, which hold 2 leaves each
+    # the root has the 4 nodes of the second level; those have the lowest inner nodes, of 2 leaves each
     assert np.diff(merged.first_child)[merged.label < 0].tolist() == [4] + [2] * 4 + [2] * 8
 
 
