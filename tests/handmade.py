@@ -58,7 +58,7 @@ def decode(weights, n_features):
 
 
 def estimator(parts, n_labels, loss="log", **params):
-    """Make an estimator of (tree, dense weights, bias) parts; every label counts as seen once in 1000 rows."""
+    """Make an estimator of (tree, dense weights, bias) parts; every label was seen once in 1000 rows."""
     model = ll.PLT(n_trees=len(parts), loss=loss, **{"n_jobs": 1, **params})
     model.trees_ = [tree for tree, _, _ in parts]
     model.weights_ = [encode(*part) for part in parts]
@@ -119,8 +119,14 @@ def random_problem(seed, shapes, n_labels, loss, n_rows=4, n_features=12, scale=
     parts = []
     for shape in shapes:
         tree = random_tree(rng, shape, present)
-        W = rng.normal(size=(n_features, tree.n_nodes)) * scale * (rng.random((n_features, tree.n_nodes)) < 0.6)
+        W = (
+            rng.normal(size=(n_features, tree.n_nodes))
+            * scale
+            * (rng.random((n_features, tree.n_nodes)) < 0.6)
+        )
         bias = rng.normal(size=tree.n_nodes)
         parts.append((tree, W.astype(np.float32), bias.astype(np.float32)))
     X = (rng.random((n_rows, n_features)) < 0.5) * rng.normal(size=(n_rows, n_features))
-    return Problem(loss, parts, n_labels, sp.csr_array(X.astype(np.float32)), estimator(parts, n_labels, loss))
+    return Problem(
+        loss, parts, n_labels, sp.csr_array(X.astype(np.float32)), estimator(parts, n_labels, loss)
+    )

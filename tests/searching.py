@@ -1,4 +1,4 @@
-"""What the tests of the searches share: random problems, gains with ties, zeros and huge ratios, comparisons."""
+"""What the tests of the searches share: random problems, gains of all kinds, comparisons."""
 
 import numpy as np
 from hypothesis import strategies as st

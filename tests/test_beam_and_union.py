@@ -23,7 +23,9 @@ def test_a_beam_as_wide_as_the_tree_is_exact(problem, kind, k, seed):
     check_top(top, brute_force(problem, gain), k)
 
 
-@given(st.integers(0, 2**32), SHAPES, LOSSES, st.sampled_from([1, 2, 3, 7]), st.sampled_from(["plain", "zeros"]))
+@given(
+    st.integers(0, 2**32), SHAPES, LOSSES, st.sampled_from([1, 2, 3, 7]), st.sampled_from(["plain", "zeros"])
+)
 def test_a_beam_of_any_width_is_algorithm_2(seed, shape, loss, beam, kind):
     problem = handmade.random_problem(seed, [shape], 25, loss)
     gain = make_gain(kind, seed, 25)

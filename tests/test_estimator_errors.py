@@ -165,12 +165,14 @@ def test_tiny_and_huge_features_give_finite_answers(normalize, value, tree):
 def test_rows_too_long_to_square_are_refused_unless_scaled():
     rows = X.astype(np.float32) * np.float32(1e38)
     assert np.isfinite(ll.PLT(random_state=1).fit(rows, Y).top_k(rows, k=3).scores).all()
-    with pytest.raises(ValueError, match="X must have rows no longer than 1e.18; row 0 is"):
+    with pytest.raises(ValueError, match=r"X must have rows no longer than 1e\+18; row 0 is"):
         ll.PLT(normalize=False).fit(rows, Y)
 
 
 def test_too_few_epochs_are_said_in_the_log(caplog):
     rng = np.random.default_rng(0)
     with caplog.at_level(logging.WARNING, "longleaf"):
-        ll.PLT(n_trees=1, max_epochs=1, tolerance=1e-6).fit(rng.random((50, 9)), rng.integers(0, 9, (50, 2)).tolist())
+        ll.PLT(n_trees=1, max_epochs=1, tolerance=1e-6).fit(
+            rng.random((50, 9)), rng.integers(0, 9, (50, 2)).tolist()
+        )
     assert "stopped at max_epochs=1" in caplog.text

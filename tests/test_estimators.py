@@ -1,4 +1,4 @@
-"""The estimators take any kind of matrix, change nothing, behave like scikit-learn's and repeat themselves."""
+"""The estimators take any matrix, change nothing, behave like scikit-learn's and repeat themselves."""
 
 import io
 import pickle
@@ -33,7 +33,9 @@ def plt(**params):
 def wide(matrix):
     """Give the matrix with 64-bit indices."""
     matrix = sp.csr_array(matrix)
-    return sp.csr_array((matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)), matrix.shape)
+    return sp.csr_array(
+        (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)), matrix.shape
+    )
 
 
 def unsorted(matrix):
@@ -75,9 +77,14 @@ def _read_only(matrix):
 def frozen(matrix):
     """Remember all that a matrix holds."""
     if sp.issparse(matrix):
-        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "coords", "rows")
-                 if hasattr(matrix, name)}
-        return {name: (np.array(part, copy=True), getattr(part, "dtype", None)) for name, part in parts.items()}
+        parts = {
+            name: getattr(matrix, name)
+            for name in ("data", "indices", "indptr", "coords", "rows")
+            if hasattr(matrix, name)
+        }
+        return {
+            name: (np.array(part, copy=True), getattr(part, "dtype", None)) for name, part in parts.items()
+        }
     return {"": (np.array(matrix, copy=True), getattr(matrix, "dtype", None))}
 
 
@@ -227,7 +234,11 @@ def test_br_and_ps_br_equal_a_brute_force(loss, tail):
     model = ll.BR(loss=loss, random_state=1, n_jobs=1).fit(X, ROWS)
     assert model.trees_[0].n_nodes == N_LABELS + 1
     W, bias = handmade.decode(model.weights_[0], X.shape[1]), model.weights_[0]["bias"]
-    gain = np.ones(N_LABELS) if tail is None else np.array(reference.inverse_propensity(ROWS, N_LABELS, 0.55, 1.5))
+    gain = (
+        np.ones(N_LABELS)
+        if tail is None
+        else np.array(reference.inverse_propensity(ROWS, N_LABELS, 0.55, 1.5))
+    )
     scores = [
         reference.label_probabilities(loss, [(model.trees_[0], W, bias)], x, N_LABELS)[0] * gain
         for x in unit_rows(X)

@@ -1,5 +1,7 @@
 """The node classifiers solve LIBLINEAR's problem, on the rows and sides that the tree gives them."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -138,7 +140,9 @@ def test_the_threshold_drops_exactly_the_small_weights(loss):
     dropped = np.abs(dense) < np.float32(0.3)
     assert dropped[:, 1:].any()
     assert not dropped[:, 1:].all()
-    np.testing.assert_array_equal(handmade.decode(pruned.weights_[0], X.shape[1]), np.where(dropped, 0, dense))
+    np.testing.assert_array_equal(
+        handmade.decode(pruned.weights_[0], X.shape[1]), np.where(dropped, 0, dense)
+    )
     np.testing.assert_array_equal(pruned.weights_[0]["bias"], whole.weights_[0]["bias"])
 
 
@@ -157,7 +161,10 @@ def test_nodes_hold_the_rows_of_the_reference(family):
     tree, n_labels = FAMILIES[family]
     X, rows = texts(n_labels=n_labels)
     Y = sp.csr_array(
-        (np.ones(sum(map(len, rows))), (np.repeat(np.arange(len(rows)), [len(r) for r in rows]), sum(rows, []))),
+        (
+            np.ones(sum(map(len, rows))),
+            (np.repeat(np.arange(len(rows)), [len(r) for r in rows]), list(chain.from_iterable(rows))),
+        ),
         shape=(X.shape[0], n_labels),
     )
     indptr, held = node_rows(tree, Y)

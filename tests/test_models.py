@@ -80,7 +80,7 @@ def test_a_forged_manifest_is_a_clear_error(saved, tmp_path, change, message):
 
 
 def replace_array(model, name, array):
-    """Put another array in a model's place, as a forger who knows the format would: the folder stays whole."""
+    """Put another array in a model, as a forger who knows the format would: the folder stays whole."""
     from longleaf.io import storage
 
     folder = storage.load_folder(model)
@@ -101,8 +101,8 @@ def test_arrays_of_another_dtype_or_size_are_a_clear_error(saved, tmp_path):
             try:
                 model = ll.load(copy)
                 model.top_k(X, k=3, tail=1.0)
-            except (ll.ModelError, ValueError) as error:
-                assert str(error)
+            except ValueError:  # ModelError is one
+                pass
             else:
                 assert name == "label_counts", (name, other.dtype, other.shape)
             shutil.rmtree(copy)

@@ -11,7 +11,7 @@ from longleaf import LabelTree
 
 
 def check_tree(tree, labels):
-    """The tree is one: breadth-first, every label at one leaf, no leaf without a label, no needless inner node."""
+    """The tree is breadth-first, has every label at one leaf, and no needless inner node."""
     first_child, label = tree.first_child, tree.label
     assert first_child.dtype == label.dtype == np.int32
     assert len(first_child) == tree.n_nodes + 1
@@ -141,7 +141,7 @@ def test_a_users_hierarchy_worked_by_hand():
 
 @pytest.mark.parametrize("parents", [[1, 0], [0], [5], [-2], []])
 def test_a_hierarchy_with_circles_or_strangers_is_refused(parents):
-    with pytest.raises(ValueError, match="circle|positions"):
+    with pytest.raises(ValueError, match=r"circle|positions"):
         LabelTree.from_hierarchy(parents)
 
 
@@ -149,7 +149,7 @@ def test_merging_two_levels_of_a_binary_tree_gives_arity_four():
     tree = LabelTree.complete(range(16), arity=2, max_leaf=1)
     merged = tree.merge_levels(2)
     check_tree(merged, list(range(16)))
-    # the root over every second level's 4 nodes; those are over the lowest inner nodes, which hold 2 leaves each
+    # the root has the 4 nodes of the second level; those have the lowest inner nodes, of 2 leaves each
     assert np.diff(merged.first_child)[merged.label < 0].tolist() == [4] + [2] * 4 + [2] * 8
 
 
@@ -224,7 +224,9 @@ def random_data(n_rows, n_labels, seed, features=30):
 )
 def test_every_builder_has_every_seen_label_once(name, n_labels, arity, max_leaf, seed):
     X, Y = random_data(20, n_labels, seed)  # rows without labels, rows without features, labels without rows
-    model = ll.PLT(n_trees=2, tree=name, arity=arity, max_leaf=max_leaf, max_epochs=1, random_state=seed, n_jobs=2)
+    model = ll.PLT(
+        n_trees=2, tree=name, arity=arity, max_leaf=max_leaf, max_epochs=1, random_state=seed, n_jobs=2
+    )
     seen = np.flatnonzero(Y.any(axis=0)).tolist()
     for tree in model.fit(X, Y).trees_:
         check_tree(tree, seen)

@@ -14,14 +14,16 @@ WHOLE = {"threshold": 0.0, "weight_bits": 32}
 
 
 def texts(n_rows=150, n_features=120, n_labels=11, seed=0):
-    """Make rows like short texts: words drawn from the topics of a row's labels and from a common Zipf law."""
+    """Make rows like short texts: words drawn from the topics of a row's labels and a common Zipf law."""
     rng = np.random.default_rng(seed)
     common = 1 / (1 + rng.permutation(n_features))
     topics = rng.dirichlet(np.full(n_features, 0.05), n_labels)
     X = np.zeros((n_rows, n_features), np.float32)
     rows = []
     for row in range(n_rows):
-        labels = sorted({int(label) for label in rng.geometric(0.25, rng.integers(0, 4)) - 1 if label < n_labels})
+        labels = sorted(
+            {int(label) for label in rng.geometric(0.25, rng.integers(0, 4)) - 1 if label < n_labels}
+        )
         weights = common / common.sum() + topics[labels].sum(axis=0)
         words = rng.choice(n_features, 25, p=weights / weights.sum())
         np.add.at(X[row], words, 1.0)

@@ -48,7 +48,8 @@ def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> np
         counts = np.diff(node_rows(tree, Y)[0])
         ratio = Y.shape[0] / np.maximum(counts[np.maximum(tree.parent, 0)], 1)
         costs *= ratio if settings.C_scale == "linear" else 1 + np.log(ratio)
-    return np.minimum(costs, np.finfo(np.float32).max).astype(np.float32)
+    capped: npt.NDArray[np.float64] = np.minimum(costs, np.finfo(np.float32).max)
+    return capped.astype(np.float32)
 
 
 def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

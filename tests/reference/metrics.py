@@ -3,7 +3,6 @@
 import math
 
 
-
 def inverse_propensity(rows, n_labels, a, b):
     """Jain et al.'s model, label by label, as the formula is written."""
     c = (math.log(len(rows)) - 1) * (b + 1) ** a

@@ -1,6 +1,6 @@
 """Probabilities of nodes and labels, and the searches of the paper, for one row at a time.
 
-A model is a list of (tree, W, bias): W dense [features, nodes], bias [nodes]; column 0, the root's, is not used.
+A model is a list of (tree, W, bias): W dense [features, nodes], bias [nodes]; the root's column is unused.
 """
 
 import heapq
@@ -20,10 +20,8 @@ def parents(tree):
 def node_probabilities(loss, W, bias, x):
     """Give the chance that each node holds a relevant label, given that its parent does; 1 at the root."""
     margin = x @ W.astype(float) + bias
-    if loss == "log":
-        eta = np.exp(-np.logaddexp(0, -margin))
-    else:
-        eta = np.exp(-(np.maximum(0, 1 - margin) ** 2))
+    cost = np.logaddexp(0, -margin) if loss == "log" else np.maximum(0, 1 - margin) ** 2
+    eta = np.exp(-cost)
     eta[0] = 1.0
     return eta
 
@@ -69,8 +67,8 @@ def bounds(tree, gain):
 def a_star(tree, eta, gain, k):
     """Algorithm 1, which also stops when the queue is empty.
 
-    Give the labels, the best first, and how many node classifiers were evaluated. Nodes whose bound is 0 have an
-    infinite cost and are never queued.
+    Give the labels, the best first, and how many node classifiers were evaluated. Nodes whose bound is 0
+    have an infinite cost and are never queued.
     """
     bound = bounds(tree, gain)
     costs = cost_function(bound)
@@ -100,9 +98,9 @@ def cost_function(bound):
 def beam_search(tree, eta, gain, k, beam):
     """Algorithm 2, which keeps the nodes of the lowest cost (the paper's text says the highest).
 
-    Leaves that lie above the lowest level are set aside until the end. Give the labels, the best first, and the
-    smallest difference in cost between a node that was kept and one that was not: where it is tiny, the answer hangs
-    on rounding.
+    Leaves that lie above the lowest level are set aside until the end. Give the labels, the best first, and
+    the smallest difference in cost between a node that was kept and one that was not: where it is tiny, the
+    answer hangs on rounding.
     """
     bound = bounds(tree, gain)
     costs = cost_function(bound)

@@ -8,8 +8,8 @@ from reference.search import parents
 def node_targets(tree, rows):
     """Give for every node but the root the rows that train it and those among them that are positive.
 
-    A node holds the rows that have a label below it, and the root holds all. A node is trained on the rows of its
-    parent; its own are the positive ones.
+    A node holds the rows that have a label below it, and the root holds all. A node is trained on the rows of
+    its parent; its own are the positive ones.
     """
     parent = parents(tree)
     held = [set() for _ in tree.label]
@@ -30,8 +30,5 @@ def objective(loss, X, y, w, bias, cost):
     X dense [rows, features]; y of +1 and -1; cost per row.
     """
     margin = y * (X @ w + bias)
-    if loss == "log":
-        losses = np.logaddexp(0, -margin)
-    else:
-        losses = np.maximum(0, 1 - margin) ** 2
+    losses = np.logaddexp(0, -margin) if loss == "log" else np.maximum(0, 1 - margin) ** 2
     return 0.5 * (w @ w + bias * bias) + np.sum(cost * losses)
