@@ -109,11 +109,11 @@ def _longleaf(setting: str, params: dict[str, Any]) -> Entry:
 
 
 _BINARY = {"n_trees": 3, "arity": 2, "max_leaf": 100, "random_state": 1}
-_WIDE = {"n_trees": 1, "arity": 16, "max_leaf": 100, "random_state": 1}
+_WIDE = {"n_trees": 1, "arity": 16, "tree": "merged", "max_leaf": 100, "random_state": 1}
 LONGLEAF = (
     _longleaf(THREE_LOG, _BINARY | {"loss": "log", "C": 16.0}),
-    _longleaf(THREE_HINGE, _BINARY | {"loss": "squared_hinge", "C": 1.0}),
-    _longleaf(ONE_HINGE, _WIDE | {"loss": "squared_hinge", "C": 1.0}),
+    _longleaf(THREE_HINGE, _BINARY | {"loss": "squared-hinge", "C": 1.0}),
+    _longleaf(ONE_HINGE, _WIDE | {"loss": "squared-hinge", "C": 1.0}),
     _longleaf("default", {}),
 )
 ENTRIES = PEERS + LONGLEAF
