@@ -1,4 +1,4 @@
-"""The command line: ``longleaf train``, ``predict``, ``evaluate``, ``info`` and ``demo``."""
+"""The command line: ``longleaf train``, ``predict``, ``evaluate``, ``explain``, ``info`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from longleaf import __version__
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
+from longleaf.cli.explain import explain
 from longleaf.cli.info import info
 from longleaf.cli.predict import predict
 from longleaf.cli.train import train
@@ -21,7 +22,7 @@ DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, info):
+for command in (demo, train, predict, evaluate, explain, info):
     app.command()(command)
 
 
