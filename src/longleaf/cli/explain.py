@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 MOST_WORDS = 8
 """Words that are listed on each side."""
+LEAST = 0.005
+"""What a word must have added to be listed: what two digits show."""
 MOST_CHARACTERS = 1500
 """How much of the text is shown in colours."""
 FAINT = 0.1
@@ -92,9 +94,10 @@ def _append_words(brief: Text, words: list[tuple[str, float]], style: str) -> No
     """List words with what each added to the log probability; sum up the rest."""
     if not words:
         brief.append("no word")
-    for place, (word, value) in enumerate(words[:MOST_WORDS]):
+    listed = [(word, value) for word, value in words[:MOST_WORDS] if abs(value) >= LEAST] or words[:1]
+    for place, (word, value) in enumerate(listed):
         brief.append(", " if place else "").append(_printable(word), style=style).append(f" {value:+.2f}")
-    rest = words[MOST_WORDS:]
+    rest = words[len(listed) :]
     if rest:
         total = math.fsum(value for _, value in rest)
         brief.append(f", {len(rest)} more {total:+.2f}", style="dim")

@@ -149,7 +149,7 @@ def _train_on_texts(
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
     origin = {"data": reader.report.source, "data_digest": records.digest(), "rows": fitted.n_rows_}
-    fitted.origin_ |= origin | {"fields": reader.fields, "faults": dict(reader.report.counts)}
+    fitted.origin_ |= origin | {"faults": dict(reader.report.counts)}
     return tagger
 
 
