@@ -1,4 +1,4 @@
-"""The command line: ``longleaf train``, ``predict``, ``evaluate``, ``explain``, ``info`` and ``demo``."""
+"""The command line: ``longleaf`` and its commands, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
 from longleaf.cli.info import info
 from longleaf.cli.predict import predict
+from longleaf.cli.split import split
 from longleaf.cli.train import train
 
 DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, explain, info):
+for command in (demo, train, predict, evaluate, explain, split, info):
     app.command()(command)
 
 
