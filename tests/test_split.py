@@ -116,3 +116,6 @@ def test_split_refuses_standard_input_existing_files_and_foolish_shares(tmp_path
     assert "--dev" in complaint(*command, "--dev", 0.6, "--test", 0.4)
     assert "line 61" in complaint(*command, "--force", "--strict")
     assert (tmp_path / "test.jsonl").read_bytes() == before
+    assert "nowhere.jsonl" in complaint("split", "nowhere.jsonl", "-o", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    assert "laws.jsonl" in complaint(*command[:-1], tmp_path / "laws.jsonl")  # a file is no folder

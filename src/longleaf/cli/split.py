@@ -56,12 +56,12 @@ def split(
         raise typer.BadParameter(f"--dev and --test must be below 1 together; got {dev:g} and {test:g}.")
     fields = given(text=text, tags=tags, separator=separator)
     is_table = bool(fields) or data_form(data) == TABLE
-    Path(out).mkdir(parents=True, exist_ok=True)
     paths = [Path(out) / f"{part}.{'jsonl' if is_table else 'txt'}" for part in PARTS]
-    for path in paths:
+    for path in paths if Path(out).exists() else ():
         check_new_file(str(path), force)
 
     def choose(Y: Any) -> Parts:
+        Path(out).mkdir(parents=True, exist_ok=True)  # only now, when the data could be read
         return split_rows(Y, dev, test, keep=keep, random_state=seed)
 
     with _console.waiting(f"splitting {data}"):
