@@ -1,5 +1,6 @@
 """The README's quickstarts run as they stand."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -14,29 +15,59 @@ from longleaf import datasets
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def block(language: str) -> str:
-    """Give the README's only code block in a language."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    return str(found)
+TEXTS, FEATURES = 0, 1
+"""The README's quickstarts, in their order; each has a block per language."""
+
+
+def block(language: str, quickstart: int) -> str:
+    """Give the code of a quickstart in a language."""
+    found = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(found) == 2
+    return str(found[quickstart])
+
+
+def run_python(code: str, folder: Path) -> str:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_text_quickstart_suggests_and_explains(tmp_path: Path) -> None:
+    said = run_python(block("python", TEXTS), tmp_path)
+    assert said.startswith("olive oil ")
+    assert "('olive', " in said
+    assert "decided at level" in said
+    assert (tmp_path / "tagger.ll" / "model.json").exists()
+
+
+def test_the_text_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [("Olive oil", "of olives", ["1264"]), ("Cod", "and herring", ["2437"])] * 5
+    lines = (json.dumps(dict(zip(("title", "text", "tags"), row, strict=True))) + "\n" for row in rows)
+    (tmp_path / "laws.jsonl").write_text("".join(lines))
+    (tmp_path / "unseen.jsonl").write_text((tmp_path / "laws.jsonl").read_text())
+    (tmp_path / "names.json").write_text('{"1264": "olive oil", "2437": "sea fish"}')
+    said = ""
+    for command in block("sh", TEXTS).splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "longleaf"
+        said = run_well(*arguments)
+    assert said.startswith("1264  olive oil\n")
+    assert len((tmp_path / "tags.jsonl").read_text().splitlines()) == 10
 
 
 def test_the_python_quickstart_runs_and_gains_on_rare_labels(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block("python")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stderr
-    plain, rare = re.findall(r"psp@1 ([\d.]+)", result.stdout)
+    said = run_python(block("python", FEATURES), tmp_path)
+    plain, rare = re.findall(r"psp@1 ([\d.]+)", said)
     assert float(rare) > float(plain)
     assert (tmp_path / "laws.ll" / "model.json").exists()
 
 
 def test_the_command_line_quickstart_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first, *commands = block("sh").splitlines()
+    first, *commands = block("sh", FEATURES).splitlines()
     assert first == "DATA=src/longleaf/datasets"
     assert (ROOT / "src/longleaf/datasets/eurlex_train.txt.xz").exists()
     folder = str(Path(datasets.__file__).parent)

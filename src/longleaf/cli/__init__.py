@@ -1,4 +1,4 @@
-"""The command line: ``longleaf train``, ``predict``, ``evaluate``, ``info`` and ``demo``."""
+"""The command line: ``longleaf`` and its commands, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import typer
 from longleaf import __version__
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
+from longleaf.cli.explain import explain
 from longleaf.cli.info import info
 from longleaf.cli.predict import predict
+from longleaf.cli.split import split
 from longleaf.cli.train import train
 
 DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, info):
+for command in (demo, train, predict, evaluate, explain, split, info):
     app.command()(command)
 
 

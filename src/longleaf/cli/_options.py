@@ -23,8 +23,26 @@ ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a
 DataPath = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="A file in XMLC format, also .gz, .xz or .bz2; - reads standard input."
+        metavar="DATA",
+        help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; also .gz, .xz or "
+        ".bz2; - reads standard input.",
     ),
+]
+TextFields = Annotated[
+    list[str] | None,
+    typer.Option("--text", metavar="FIELD", help="A field of the text; several are joined in this order."),
+]
+TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="The field of the tags.")]
+Separator = Annotated[
+    str | None,
+    typer.Option("--separator", metavar="S", help="What separates tags in one string; ; in CSV and TSV."),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse a table with a faulty row; else such rows are reported.")
+]
+Names = Annotated[
+    str | None,
+    typer.Option("--names", metavar="FILE", help="Readable names: a tag and its name per line, or JSON."),
 ]
 Tail = Annotated[
     float | None,

@@ -7,14 +7,17 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
+from longleaf.cli._tables import check_form_matches, given, label_model, load_judged
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as judge
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.tagger import Tagger
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,16 +45,26 @@ def evaluate(
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
     threads: _options.Threads = None,
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    strict: _options.Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Predict the rows of DATA and judge that by their true labels."""
     places = _options.parse_places(k)
-    trained = load(model)
+    loaded = load(model)
+    trained = label_model(loaded)
     constants = _options.parse_propensity(propensity, trained)
+    fields = given(text=text, tags=tags, separator=separator)
+    check_form_matches(data, loaded, fields | given(strict=strict))
     with _console.waiting(f"reading {data}"):
-        rows = load_data(data)
-    check_features_match(rows, trained)
-    check_labels_match(rows, trained)
+        rows = load_judged(loaded, data, fields, strict) if isinstance(loaded, Tagger) else load_data(data)
+    if not isinstance(loaded, Tagger):
+        check_features_match(rows, trained)
+        check_labels_match(rows, trained)
+    # Tags that training never saw have no row there, and still count in the denominators.
+    counts = np.pad(trained.label_counts_, (0, rows.Y.shape[1] - trained.n_labels_))
     with _console.progress_bar("predicting") as progress:
         start = time.perf_counter()
         top = trained.top_k(
@@ -65,9 +78,9 @@ def evaluate(
             progress=progress,
         )
         seconds = time.perf_counter() - start
-    worth = inverse_propensity_from_counts(trained.label_counts_, trained.n_rows_, *constants)
+    worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
     metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)
-    bins = frequency_table(rows.Y, top, trained.label_counts_, k=places[-1])
+    bins = frequency_table(rows.Y, top, counts, k=places[-1])
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:

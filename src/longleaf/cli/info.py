@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from longleaf.cli import _console, _options
+from longleaf.cli._tables import label_model
 from longleaf.io.storage import folder_bytes
 from longleaf.models import load
+from longleaf.tagger import Tagger
 
 
 def info(
@@ -35,9 +37,10 @@ def info(
 
 
 def _facts(path: str, verify: bool) -> dict[str, Any]:
-    trained = load(path, verify=verify)
+    model = load(path, verify=verify)
+    trained = label_model(model)
     facts: dict[str, Any] = {
-        "model": trained.kind,
+        "model": model.kind,
         "labels": trained.n_labels_,
         "labels_trained": int((trained.label_counts_ > 0).sum()),
         "features": trained.n_features_in_,
@@ -47,4 +50,6 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         "weights": sum(len(weights["child"]) for weights in trained.weights_),
         "bytes": folder_bytes(path),
     }
+    if isinstance(model, Tagger):
+        facts |= {"estimator": trained.kind, "names": len(model.names or {}), "fields": model.fields_}
     return facts | ({"verified": True} if verify else {}) | {"origin": dict(trained.origin_)}

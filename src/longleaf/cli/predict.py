@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import IO, Annotated, Any
 
 import numpy as np
@@ -14,12 +14,14 @@ import typer
 from longleaf._estimator import LabelEstimator
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, load_data, load_gain
+from longleaf.cli._lines import Describe, as_label, as_tag, matrix_batches, text_batches, write_lines
+from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
+from longleaf.io.names import read_names
 from longleaf.io.streams import open_replacing
+from longleaf.io.tables import TableReader
 from longleaf.models import load
-from longleaf.search import TopK
+from longleaf.tagger import Tagger
 
-BATCH_ROWS = 2048
-DIGITS = 7  # what a 32-bit float holds
 STANDARD_OUTPUT = "-"
 
 
@@ -30,12 +32,20 @@ def predict(
     tail: _options.Tail = None,
     gain: Annotated[
         str | None,
-        typer.Option("--gain", metavar="FILE", help="What each label is worth, one number per line."),
+        typer.Option(
+            "--gain",
+            metavar="FILE",
+            help="What each label is worth, one number per line; "
+            "a tag and its number per line for a model of texts.",
+        ),
     ] = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
     threads: _options.Threads = None,
+    text: _options.TextFields = None,
+    names: _options.Names = None,
+    strict: _options.Strict = False,
     out: Annotated[
         str,
         typer.Option("-o", "--out", metavar="OUT", help="The file to write; left out, standard output."),
@@ -49,61 +59,51 @@ def predict(
         raise typer.BadParameter("Only one of DATA and --gain can be standard input.")
     if out != STANDARD_OUTPUT:
         check_new_file(out, force)
-    trained = load(model)
+    loaded = load(model)
+    trained = label_model(loaded)
+    about_texts = given(text=text, names=names, strict=strict)
+    check_form_matches(data, loaded, about_texts)
     dial: dict[str, Any] = {
         "tail": tail,
         "propensity": _options.parse_propensity(propensity, trained),
-        "gain": None if gain is None else load_gain(gain, trained.n_labels_),
+        "gain": None if gain is None else _load_gain(gain, loaded),
         "search": search.value,
         "beam": beam,
         "n_jobs": threads,
     }
-    with _console.waiting(f"reading {data}"):
-        rows = load_data(data)
-    check_features_match(rows, trained)
+    with ExitStack() as stack:
+        reader: TableReader | None = None
+        describe: Describe = as_label
+        if isinstance(loaded, Tagger):
+            if names is not None:
+                loaded.names = read_names(names)
+            fields = loaded.fields_ | given(text=text) | {"tags": None}
+            reader = stack.enter_context(open_table(data, fields, strict=strict))
+            batches, describe = text_batches(reader, loaded), as_tag(loaded)
+        else:
+            batches = matrix_batches(_load_features(data, loaded))
+        file, progress = _destination(out, stack)
+        write_lines(file, trained, batches, describe, min(k, trained.n_labels_), dial, progress)
+    if reader is not None and reader.report.problems:
+        report(reader)
+
+
+def _load_features(path: str, model: LabelEstimator) -> Any:
+    with _console.waiting(f"reading {path}"):
+        rows = load_data(path)
+    check_features_match(rows, model)
+    return rows.X
+
+
+def _load_gain(path: str, model: LabelEstimator | Tagger) -> npt.NDArray[np.float64]:
+    if isinstance(model, Tagger):
+        return load_tag_gain(path, model)
+    return load_gain(path, model.n_labels_)
+
+
+def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:
+    """Give where lines go, and a bar if that is not the terminal itself."""
     if out == STANDARD_OUTPUT:
-        _write(sys.stdout.buffer, trained, rows.X, min(k, trained.n_labels_), dial)
-        return
-    with open_replacing(out) as file, _console.progress_bar("predicting") as progress:
-        _write(file, trained, rows.X, min(k, trained.n_labels_), dial, progress)
-
-
-def _write(
-    file: IO[bytes], model: LabelEstimator, X: Any, k: int, dial: dict[str, Any], progress: Any = None
-) -> None:
-    """Predict and write a batch of rows at a time, so that a reader need not wait for the last."""
-    for begin in range(0, X.shape[0], BATCH_ROWS):
-        batch = X[begin : begin + BATCH_ROWS]
-        top = model.top_k(batch, k, **dial)
-        file.write("".join(_lines(top, _probabilities(model, batch, top, dial), begin)).encode())
-        file.flush()
-        if progress is not None:
-            progress((begin + batch.shape[0]) / X.shape[0])
-
-
-def _probabilities(model: LabelEstimator, X: Any, top: TopK, dial: dict[str, Any]) -> npt.NDArray[np.float32]:
-    """Give the labels' probabilities [rows, k]: the scores themselves where every gain is 1."""
-    if dial["gain"] is None and not dial["tail"]:
-        return top.scores
-    # Not score / gain: a score may be too large or too small for a float where a gain is extreme.
-    probability = np.zeros_like(top.scores)
-    row, place = np.nonzero(top.labels >= 0)
-    probability[row, place] = model.probability(X, row, top.labels[row, place])
-    return probability
-
-
-def _lines(top: TopK, probability: npt.NDArray[np.float32], first_row: int) -> Iterator[str]:
-    for row, (labels, scores, chances) in enumerate(
-        zip(top.labels.tolist(), top.scores.tolist(), probability.tolist(), strict=True), first_row
-    ):
-        found = [
-            {"label": label, "score": _short(score), "probability": _short(chance)}
-            for label, score, chance in zip(labels, scores, chances, strict=True)
-            if label >= 0
-        ]
-        yield json.dumps({"row": row, "id": None, "labels": found}) + "\n"
-
-
-def _short(number: float) -> float:
-    """Leave out the digits that a 32-bit float does not have."""
-    return float(f"{number:.{DIGITS}g}")
+        return sys.stdout.buffer, None
+    file = stack.enter_context(open_replacing(out))
+    return file, stack.enter_context(_console.progress_bar("predicting"))

@@ -13,11 +13,14 @@ from longleaf._validation import DataError, ModelExistsError
 from longleaf.br import BR
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
-from longleaf.cli._options import DataPath, Threads
+from longleaf.cli._options import DataPath, Names, Separator, Strict, TagsField, TextFields, Threads
+from longleaf.cli._tables import TABLE, XMLC, DigestedRecords, data_form, given, open_table
 from longleaf.io import storage
+from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
+from longleaf.tagger import Tagger
 
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
 LARGEST_SEED = 2**32 - 1
@@ -70,9 +73,14 @@ def train(
     model: Annotated[
         Kind, typer.Option("--model", help="Label trees, or one classifier per label (binary relevance).")
     ] = Kind.plt,
+    text: TextFields = None,
+    tags: TagsField = None,
+    separator: Separator = None,
+    names: Names = None,
+    strict: Strict = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
-    """Train a model on DATA and save it."""
+    """Train a model on DATA and save it: on features, or on texts and tags."""
     start = time.perf_counter()
     chosen = {"n_trees": trees, "loss": loss, "C": cost, "arity": arity, "max_leaf": max_leaf}
     settings = {name: value for name, value in chosen.items() if value is not None}
@@ -81,15 +89,17 @@ def train(
         storage.check_target(out, force)
     except ModelExistsError as error:
         raise ModelExistsError(str(error).replace("with force", "with --force")) from None
-    with _console.waiting(f"reading {data}"):
-        rows = load_data(data)
-    if rows.Y.nnz == 0:
-        raise DataError(f"{rows.name} must have at least one label to train on; got {rows.sizes}.")
-    _console.note(f"{rows.name}: {rows.sizes}")
-    with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress)
-    estimator.origin_ |= _origin(rows)
-    estimator.save(out, force=force)
+    fields = given(text=text, tags=tags, separator=separator)
+    about_texts = fields | given(names=names, strict=strict)
+    form = data_form(data)
+    if about_texts and form == XMLC:
+        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {data} is an XMLC file.")
+    trained: PLT | BR | Tagger
+    if about_texts or form == TABLE:
+        trained = _train_on_texts(estimator, data, fields, names, strict)
+    else:
+        trained = _train_on_features(estimator, data)
+    trained.save(out, force=force)
     seconds = time.perf_counter() - start
     memory, size = (_console.in_words(n) for n in (_console.peak_memory(), storage.folder_bytes(out)))
     typer.echo(f"{out}: trained in {seconds:.1f} s, peak memory {memory}, model size {size}")
@@ -113,6 +123,34 @@ def _make_estimator(
     if settings.get("loss", named.get("loss")) != named.get("loss"):
         named.pop("C", None)  # it was chosen for the preset's own loss
     return PLT(**(named | settings), **common)
+
+
+def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
+    with _console.waiting(f"reading {path}"):
+        rows = load_data(path)
+    if rows.Y.nnz == 0:
+        raise DataError(f"{rows.name} must have at least one label to train on; got {rows.sizes}.")
+    _console.note(f"{rows.name}: {rows.sizes}")
+    with _console.progress_bar("training") as progress:
+        estimator.fit(rows.X, rows.Y, progress=progress)
+    estimator.origin_ |= _origin(rows)
+    return estimator
+
+
+def _train_on_texts(
+    estimator: PLT | BR, path: str, fields: dict[str, Any], names: str | None, strict: bool
+) -> Tagger:
+    tagger = Tagger(estimator, names=None if names is None else read_names(names))
+    with open_table(path, fields, strict=strict) as reader:
+        records = DigestedRecords(reader)
+        with _console.progress_bar("reading and training") as progress:
+            tagger.fit_records(records, progress=progress)
+    tagger.fields_ = reader.fields
+    fitted = tagger.estimator_
+    _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
+    origin = {"data": reader.report.source, "data_digest": records.digest(), "rows": fitted.n_rows_}
+    fitted.origin_ |= origin | {"faults": dict(reader.report.counts)}
+    return tagger
 
 
 def _origin(data: Data) -> dict[str, Any]:

@@ -1,0 +1,163 @@
+"""Tables of texts as commands read them: told from XMLC files, and what was wrong with them said."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._estimator import LabelEstimator
+from longleaf._validation import DataError
+from longleaf.cli import _console
+from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data
+from longleaf.io.names import read_names
+from longleaf.io.streams import read_chunks
+from longleaf.io.tables import Record, TableReader, read_table, table_format
+from longleaf.tagger import Tagger
+
+if TYPE_CHECKING:
+    from longleaf.io.streams import Source
+
+TABLE, XMLC = "table", "xmlc"
+XMLC_HEADER = re.compile(rb"\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?(\n|$)")
+HEAD_BYTES = 200
+BATCH_TEXTS = 4096
+BATCH_CHARACTERS = 1 << 24
+
+
+def data_form(path: str) -> str | None:
+    """Tell a table from an XMLC file by its name, or else by its first bytes; None if neither says.
+
+    Nothing is read of what can be read only once, such as standard input.
+    """
+    if path == STANDARD_INPUT:
+        return None
+    if table_format(path) is not None:
+        return TABLE
+    if not Path(path).is_file():
+        return None
+    with closing(read_chunks(path)) as chunks:
+        head = b"".join(islice(chunks, 2))[:HEAD_BYTES]  # the first piece is of a few bytes
+    if head.startswith((b"{", b"PAR1", b"\xef\xbb\xbf{")):
+        return TABLE
+    return XMLC if XMLC_HEADER.match(head) else None
+
+
+def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[str, Any]) -> None:
+    """Refuse texts for a model of numbers, and the other way round."""
+    form = data_form(path)
+    if isinstance(model, Tagger):
+        if form == XMLC:
+            raise DataError(
+                f"{path} must hold texts (JSONL, CSV, TSV or Parquet), as the model was trained on texts; "
+                "it is an XMLC file."
+            )
+        return
+    if form == TABLE:
+        raise DataError(
+            f"{path} must be an XMLC file, as the model was trained on features and not on texts; "
+            "it is a table."
+        )
+    if options:
+        named = next(iter(options))
+        raise DataError(f"--{named} needs a model that was trained on texts; this one was not.")
+
+
+def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:
+    """Give the model of labels that is behind a tagger, or the model itself."""
+    return model.estimator_ if isinstance(model, Tagger) else model
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Leave out what was not given."""
+    return {name: value for name, value in options.items() if value not in (None, [], False)}
+
+
+def open_table(path: str, fields: dict[str, Any], **options: Any) -> TableReader:
+    """Begin to read a table, standard input included."""
+    source: Source = sys.stdin.buffer if path == STANDARD_INPUT else path
+    return read_table(source, **fields, **options)
+
+
+def report(reader: TableReader) -> None:
+    """Say on standard error how much was read and what was wrong with it, the first offenders named."""
+    found = reader.report
+    used = "all used" if found.records == found.rows else f"{found.records} used"
+    _console.note(f"{found.source}: {found.rows} rows, {used}")
+    if found.problems:
+        _console.note(found.summary())
+
+
+class DigestedRecords:
+    """The records of a reader, digested on their way; what was wrong is said when the last has gone by."""
+
+    def __init__(self, reader: TableReader) -> None:
+        self._reader = reader
+        self._sha = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._reader:
+            for part in (record.text, *record.tags):  # a length before each: no two tables look the same
+                data = part.encode("utf-8", "surrogatepass")
+                self._sha.update(len(data).to_bytes(8, "little") + data)
+            self._sha.update(len(record.tags).to_bytes(8, "little"))
+            yield record
+        report(self._reader)
+
+    def digest(self) -> str:
+        """Give a SHA-256 over texts and tags; the same for a table in any format or compression."""
+        return f"sha256:{self._sha.hexdigest()}"
+
+
+def record_batches(reader: TableReader) -> Iterator[list[Record]]:
+    """Give records some thousands, or some megabytes of text, at a time."""
+    batch: list[Record] = []
+    characters = 0
+    for record in reader:
+        batch.append(record)
+        characters += len(record.text)
+        if len(batch) == BATCH_TEXTS or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def load_judged(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Data:
+    """Read texts and true tags; tags that training never saw are the columns after those of the model."""
+    tags: list[list[str]] = []
+    with open_table(path, tagger.fields_ | fields, strict=strict) as reader:
+        X = tagger.vectorizer_.transform(_texts(reader, tags))
+    report(reader)
+    return Data(reader.report.source, X, tagger.transform_tags(tags, unseen="add"))
+
+
+def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
+    for record in reader:
+        tags.append(record.tags)
+        yield record.text
+
+
+def load_tag_gain(path: str, tagger: Tagger) -> npt.NDArray[np.float64]:
+    """Read what tags are worth from a file of a tag and a number per line; the others are worth 1."""
+    number = {tag: place for place, tag in enumerate(tagger.classes_)}
+    gains = np.ones(len(number))
+    for tag, text in read_names(sys.stdin.buffer if path == STANDARD_INPUT else path).items():
+        try:
+            gain = float(text)
+        except ValueError:
+            gain = np.nan
+        if not 0 <= gain <= LARGEST_GAIN:
+            raise DataError(f"{path}: a gain must be a finite number of at least 0; {tag!r} has {text!r}.")
+        if tag not in number:
+            raise DataError(f"{path} must name tags that occur in training; {tag!r} does not.")
+        gains[number[tag]] = gain
+    return gains

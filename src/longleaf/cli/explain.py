@@ -1,0 +1,124 @@
+"""``longleaf explain``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from longleaf._validation import DataError
+from longleaf.cli import _console, _options
+from longleaf.io.names import read_names
+from longleaf.models import load
+from longleaf.tagger import Tagger
+from longleaf.words import Explanation
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+STANDARD_INPUT = "-"
+MOST_WORDS = 8
+"""Words that are listed on each side."""
+LEAST = 0.005
+"""What a word must have added to be listed: what two digits show."""
+MOST_CHARACTERS = 1500
+"""How much of the text is shown in colours."""
+FAINT = 0.1
+"""Words below this part of the strongest stay without a colour."""
+
+
+def explain(
+    model: _options.ModelPath,
+    text: Annotated[
+        str, typer.Option("--text", metavar="TEXT", help="The text to tag; - reads standard input.")
+    ],
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="The tag to explain; left out, the best few.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many tags without --tag.")] = 3,
+    tail: _options.Tail = None,
+    names: _options.Names = None,
+) -> None:
+    """Suggest tags for a text and say which of its words spoke for and against them."""
+    tagger = load(model)
+    if not isinstance(tagger, Tagger):
+        raise DataError(
+            f"{model} must be trained on texts to explain one; it is a {tagger.kind} of features."
+        )
+    if names is not None:
+        tagger.names = read_names(names)
+    if text == STANDARD_INPUT:
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not text.strip():
+        raise typer.BadParameter("--text must hold at least one word; got none.")
+    scores: dict[str, float | None] = {tag: None} if tag is not None else {}
+    if tag is None:
+        scores = {one.tag: one.score if tail else None for one in tagger.suggest([text], k, tail=tail)[0]}
+    console = _console.output()
+    for place, (one, score) in enumerate(scores.items()):
+        if place:
+            console.print()
+        explanation = tagger.explain(text, one)
+        console.print(_in_brief(explanation, score), soft_wrap=True)
+        if console.is_terminal:
+            console.print(_coloured(text, explanation))
+
+
+def _in_brief(found: Explanation, score: float | None) -> Text:
+    """Give the tag, its probability, the words on both sides and the level that decided."""
+    from rich.text import Text
+
+    brief = Text().append(_printable(found.tag), style="bold")
+    if found.name != found.tag:
+        brief.append(f"  {_printable(found.name)}", style="bold")
+    brief.append(f"\n  probability  {found.probability:.4g} ({found.baseline:.4g} for an empty text)")
+    if score is not None:
+        brief.append(f"\n  score        {score:.4g} with this tail dial")
+    against = [(word, value) for word, value in found.contributions if value < 0]
+    for heading, words, style in (
+        ("for", list(found.words_for), "green"),
+        ("against", against, "red"),
+    ):
+        brief.append(f"\n  {heading:<11}  ")
+        _append_words(brief, words, style)
+    level = found.decided
+    whole = sum(one.change for one in found.levels)
+    brief.append(f"\n  decided      at level {level.depth} of {len(found.levels)}", style="dim")
+    brief.append(f", where {level.change:+.2f} of {whole:+.2f} came about", style="dim")
+    return brief
+
+
+def _append_words(brief: Text, words: list[tuple[str, float]], style: str) -> None:
+    """List words with what each added to the log probability; sum up the rest."""
+    if not words:
+        brief.append("no word")
+    listed = [(word, value) for word, value in words[:MOST_WORDS] if abs(value) >= LEAST] or words[:1]
+    for place, (word, value) in enumerate(listed):
+        brief.append(", " if place else "").append(_printable(word), style=style).append(f" {value:+.2f}")
+    rest = words[len(listed) :]
+    if rest:
+        total = math.fsum(value for _, value in rest)
+        brief.append(f", {len(rest)} more {total:+.2f}", style="dim")
+
+
+def _coloured(text: str, found: Explanation) -> Text:
+    """Colour the words of the text: green spoke for the tag, red against; the strongest are bold."""
+    from rich.text import Text
+
+    spans = found.spans(text)
+    strongest = max((abs(span.value) for span in spans), default=0.0)
+    shown = Text(_printable(text[:MOST_CHARACTERS]), style="dim")
+    for span in spans:
+        share = abs(span.value) / strongest if strongest else 0.0
+        if share >= FAINT and span.begin < MOST_CHARACTERS:
+            colour = "green" if span.value > 0 else "red"
+            weight = "bold" if share >= 0.5 else "not bold"
+            shown.stylize(f"not dim {weight} {colour}", span.begin, span.end)
+    return shown.append(" …", style="dim") if len(text) > MOST_CHARACTERS else shown
+
+
+def _printable(text: str) -> str:
+    """Keep a terminal safe from control characters; the length stays the same."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)

@@ -1,0 +1,101 @@
+"""``longleaf split``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from longleaf._tags import TagCollector
+from longleaf.cli import _console, _options
+from longleaf.cli._data import STANDARD_INPUT, check_new_file, load_data
+from longleaf.cli._tables import TABLE, data_form, given, open_table, report
+from longleaf.io.streams import open_replacing
+from longleaf.io.xmlc import save_xmlc
+from longleaf.split import split_rows
+
+PARTS = ("train", "dev", "test")
+
+Parts = npt.NDArray[np.int8]
+Choose = Callable[[Any], Parts]
+
+
+def split(
+    data: _options.DataPath,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="FOLDER", help="The folder of the parts; made if needed.")
+    ],
+    dev: Annotated[
+        float, typer.Option("--dev", min=0.0, max=1.0, metavar="SHARE", help="Rows to choose by.")
+    ] = 0.1,
+    test: Annotated[
+        float, typer.Option("--test", min=0.0, max=1.0, metavar="SHARE", help="Rows to judge by.")
+    ] = 0.1,
+    keep: Annotated[
+        int, typer.Option("--keep", min=0, metavar="N", help="Rows that each tag keeps in training.")
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed, the same split.")
+    ] = 1,
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    strict: _options.Strict = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
+) -> None:
+    """Split DATA into train, dev and test such that rare tags stay in training."""
+    if data == STANDARD_INPUT:
+        raise typer.BadParameter("DATA must be a file to be split, as it is read twice; got standard input.")
+    if dev + test >= 1:
+        raise typer.BadParameter(f"--dev and --test must be below 1 together; got {dev:g} and {test:g}.")
+    fields = given(text=text, tags=tags, separator=separator)
+    is_table = bool(fields) or data_form(data) == TABLE
+    paths = [Path(out) / f"{part}.{'jsonl' if is_table else 'txt'}" for part in PARTS]
+    for path in paths if Path(out).exists() else ():
+        check_new_file(str(path), force)
+
+    def choose(Y: Any) -> Parts:
+        Path(out).mkdir(parents=True, exist_ok=True)  # only now, when the data could be read
+        return split_rows(Y, dev, test, keep=keep, random_state=seed)
+
+    with _console.waiting(f"splitting {data}"):
+        Y, parts = (
+            _split_table(data, fields, strict, paths, choose)
+            if is_table
+            else _split_xmlc(data, paths, choose)
+        )
+    for number, path in enumerate(paths):
+        own = Y[np.flatnonzero(parts == number)]
+        typer.echo(f"{path}: {own.shape[0]} rows, {len(np.unique(own.indices))} tags")
+
+
+def _split_xmlc(data: str, paths: list[Path], choose: Choose) -> tuple[Any, Parts]:
+    rows = load_data(data)
+    parts = choose(rows.Y)
+    for number, path in enumerate(paths):
+        own = np.flatnonzero(parts == number)
+        save_xmlc(path, rows.X[own], rows.Y[own])
+    return rows.Y, parts
+
+
+def _split_table(
+    data: str, fields: dict[str, Any], strict: bool, paths: list[Path], choose: Choose
+) -> tuple[Any, Parts]:
+    """Read the tags, choose, and read once more to write each record where it belongs."""
+    with open_table(data, fields, strict=strict) as reader:
+        Y = TagCollector.of(record.tags for record in reader).indicator()
+    report(reader)
+    parts = choose(Y)
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_replacing(path)) for path in paths]
+        again = stack.enter_context(open_table(data, fields))
+        for part, record in zip(parts.tolist(), again, strict=True):
+            line = {"id": record.id, "text": record.text, "tags": record.tags}
+            files[part].write(json.dumps(line).encode() + b"\n")
+    return Y, parts
