@@ -79,7 +79,7 @@ LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
   for (int iteration = 0; iteration < 12; ++iteration) {
     p = sigmoid_of_minus(t, exp_nonpositive(-abs8(t)));
     const f32x8 residual = t - rest - qc * p;
-    // a tenth of what the step set out to mend is near enough: the next visit goes on from there
+    // a twentieth of what the step set out to mend is near enough: the next visit goes on from there
     if (!any8(abs8(residual) > abs8(m - old) * 0.05f + 1e-5f)) break;
     t = t - residual / (one + qc * p * (one - p));
     t = select(right, max8(t, limit), min8(t, limit));

@@ -30,7 +30,7 @@ namespace longleaf {
 
 namespace {
 
-// A block of lanes never gets more of a chunk's children than this: what one thread works on at a time.
+// What one thread works on at a time: families packed into one block of lanes, or up to a chunk of a wide family.
 struct Unit {
   std::vector<int32_t> families;          // parents whose children are trained together
   int32_t first_child = 0, last_child = 0;  // the children; contiguous, since families are consecutive
