@@ -176,3 +176,8 @@ def test_too_few_epochs_are_said_in_the_log(caplog):
             rng.random((50, 9)), rng.integers(0, 9, (50, 2)).tolist()
         )
     assert "stopped at max_epochs=1" in caplog.text
+
+
+def test_a_k_that_no_memory_could_hold_is_refused_at_once(model):
+    with pytest.raises(ValueError, match=r"k times the number of rows must be at most 2147483647; got"):
+        model.top_k(X, k=10**9)

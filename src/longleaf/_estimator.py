@@ -31,6 +31,7 @@ from longleaf.tree import LabelTree
 logger = logging.getLogger("longleaf")
 
 MOST_REMEMBERED_GAINS = 8
+MOST_CELLS = 2**31 - 1  # of a result: beyond this k is a slip, and memory would run out
 
 
 class LabelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -117,6 +118,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         check_choice(search, "search", SEARCHES)
         check_choice(ensemble, "ensemble", ENSEMBLES)
         rows = check_features(X, self.n_features_in_, normalize=self.normalize)
+        if rows.n_rows * k > MOST_CELLS:
+            raise ValueError(
+                f"k times the number of rows must be at most {MOST_CELLS}; got {k} and {rows.n_rows}."
+            )
         forest = self._forest()
         gains, bounds = self._gains_and_bounds(forest, tail, gain, propensity)
         thresholds, floor = log_threshold(threshold, self.n_labels_)
