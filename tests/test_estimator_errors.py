@@ -41,6 +41,10 @@ def model():
         ({"C_scale": "square"}, "C_scale must be one of"),
         ({"weight_bits": 16}, "weight_bits must be 8 or 32; got 16"),
         ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"propensity": (1e308, 1e308)}, r"A of propensity must be at least 0 and at most 100; got 1e\+308"),
+        ({"propensity": (0.5, 1e10)}, r"B of propensity must be above 0 and at most 1e\+09; got 1"),
+        ({"propensity": "0.5"}, r"propensity must be a pair \(A, B\); got '0.5'"),
     ],
 )
 def test_a_wrong_parameter_is_named(params, message):
@@ -51,20 +55,25 @@ def test_a_wrong_parameter_is_named(params, message):
 @pytest.mark.parametrize(
     ("rows", "labels", "message"),
     [
-        (X[:3], Y, "X and Y must have the same number of rows; got 3 and 4"),
-        (X, Y[:3], "X and Y must have the same number of rows; got 4 and 3"),
+        (X[:3], Y, "X and y must have the same number of rows; got 3 and 4"),
+        (X, Y[:3], "X and y must have the same number of rows; got 4 and 3"),
         (X[0], Y, "X must be a 2-D matrix of numbers; got 1-D"),
         (X.astype(str), Y, "X must be a 2-D matrix of numbers"),
         (X * np.nan, Y, "X must hold finite numbers"),
         (np.where(X > 1, np.inf, X), Y, "row 1 does not"),
         (np.where(X > 1, 1e300, X), Y, "row 1 does not"),
-        (X, [[], [], [], []], "Y must have at least one label"),
-        (X, np.zeros((4, 3)), "Y must have at least one label"),
-        (X[:0], [], "Y must have at least one label"),
+        (X, [[], [], [], []], "y must have at least one label"),
+        (X, np.zeros((4, 3)), "y must have at least one label"),
+        (X[:0], [], "y must have at least one label"),
         (X, [[0], [-1], [0], [1]], "got -1 in row 1"),
         (X, [["a"], ["b"], [], []], "label numbers"),
         (X, [0, 1, 2, 3], "a list of label numbers for every row"),
-        (X, np.full((4, 2), np.nan), "Y must hold finite numbers"),
+        (X, np.full((4, 2), np.nan), "y must hold finite numbers"),
+        (X, np.arange(4), "y must be a 2-D matrix of numbers or a list of label lists; got 1-D of int"),
+        (X, np.array([["a"], ["b"], ["c"], ["d"]], object), "y must hold numbers; could not convert"),
+        (X, None, "requires y to be passed, but the target y is None"),
+        (X[:, :0], Y, r"X must have features; got 0 feature\(s\)"),
+        (X * 1j, Y, "X must hold real numbers; got complex128"),
     ],
 )
 def test_wrong_training_data_are_named(rows, labels, message):
@@ -87,7 +96,8 @@ def test_wrong_training_data_are_named(rows, labels, message):
         ({"gain": [1, np.inf, 1]}, "got inf for label 1"),
         ({"tail": 1.0, "propensity": 0.5}, r"propensity must be a pair \(A, B\)"),
         ({"tail": 1.0, "propensity": (0.5,)}, r"propensity must be a pair \(A, B\)"),
-        ({"tail": 1.0, "propensity": (0.5, -1)}, "b must be"),
+        ({"tail": 1.0, "propensity": (1e308, 1e308)}, "A of propensity must be at least 0 and at most 100"),
+        ({"tail": 1.0, "propensity": (0.5, -1)}, "B of propensity must be above 0"),
         ({"search": "depth"}, "search must be one of exact, beam"),
         ({"search": "beam", "beam": 0}, "beam must be at least 1"),
         ({"ensemble": "product"}, "ensemble must be one of mean, union"),
@@ -127,6 +137,10 @@ def test_wrong_pairs_are_named(model, rows, labels, message):
 def test_wrong_sample_weights_are_named(weight):
     with pytest.raises(ValueError, match="sample_weight must be 4 finite numbers of at least 0"):
         ll.PLT().fit(X, Y, sample_weight=weight)
+    with pytest.raises(
+        ValueError, match="sample_weight must be above 0 for at least one row; got only zeros"
+    ):
+        ll.PLT().fit(X, Y, sample_weight=[0, 0, 0, 0])
 
 
 def test_a_broken_csr_matrix_is_refused():

@@ -91,10 +91,12 @@ def test_constants_are_found_whatever_the_spelling():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"a": -0.1}, "a must be a finite number of at least 0; got -0.1"),
-        ({"a": math.nan}, "a must be"),
-        ({"a": 1e6, "b": 0.1}, "a and b must give finite propensities"),
-        ({"b": 0.0}, "b must be a finite number above 0; got 0.0"),
+        ({"a": -0.1}, "a must be at least 0 and at most 100; got -0.1"),
+        ({"a": math.nan}, "a must be a finite number; got nan"),
+        ({"a": 1e308, "b": 1e308}, r"a must be at least 0 and at most 100; got 1e\+308"),
+        ({"a": 100, "b": 1e-10}, "a and b must give finite propensities"),
+        ({"b": 0.0}, r"b must be above 0 and at most 1e\+09; got 0.0"),
+        ({"b": 1e10}, r"b must be above 0 and at most 1e\+09; got 1"),
         ({"b": math.inf}, "b must be"),
         ({"n_rows": 0}, "n_rows must be at least 1; got 0"),
         ({"n_rows": 2}, "counts must be at most the 2 rows; got 3"),

@@ -123,6 +123,11 @@ _Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]
 def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
     """Rows and columns of the non-zero entries of a sparse or dense matrix, and its shape."""
     matrix: Any = Y if sp.issparse(Y) else np.asarray(Y)
+    if matrix.dtype == object and matrix.ndim == 2:
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers; {error}. Unknown label type.") from error
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must be a 2-D matrix of numbers or a list of label lists; "
@@ -196,9 +201,7 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     name : str
         What to call ``X`` in errors.
     """
-    matrix: Any = X if sp.issparse(X) else np.asarray(X)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be a 2-D matrix of numbers; got {matrix.ndim}-D of {matrix.dtype}.")
+    matrix = _matrix_of_numbers(X, name)
     if n_features is not None and matrix.shape[1] != n_features:
         raise ValueError(f"{name} must have {n_features} features, as in fit; got {matrix.shape[1]}.")
     if max(matrix.shape) > _MOST_LABELS:
@@ -213,7 +216,12 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     indices = np.ascontiguousarray(csr.indices, np.int32)
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(csr.data, np.float32)
-    _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
+    try:
+        _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
+    except ValueError as error:
+        if np.isfinite(data).all():
+            raise
+        raise ValueError(f"{error} NaN and infinity cannot be used.") from error
     scale = _core.row_scales(indptr, data)
     if not normalize:
         long = np.flatnonzero((scale > 0) & (scale < 1 / _LONGEST_ROW))
@@ -221,6 +229,25 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
             raise ValueError(f"{name} must have rows no longer than {_LONGEST_ROW:g}; row {long[0]} is.")
         scale = np.ones_like(scale)
     return Rows(indptr, indices, data, int(matrix.shape[1]), scale)
+
+
+def _matrix_of_numbers(X: Any, name: str) -> Any:
+    """Give a sparse or dense 2-D matrix of real numbers; scikit-learn's checks look for some of the words."""
+    matrix: Any = X if sp.issparse(X) else np.asarray(X)
+    if (
+        matrix.dtype == object and matrix.ndim == 2
+    ):  # a table of mixed columns, or numbers that were read as such
+        matrix = matrix.astype(np.float64)
+    if matrix.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers; got {matrix.dtype}. Complex data not supported.")
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"{name} must be a 2-D matrix of numbers; got {matrix.ndim}-D of {matrix.dtype}. "
+            "Reshape your data by reshape(1, -1) if it is a single row."
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be a 2-D matrix of numbers; got {matrix.ndim}-D of {matrix.dtype}.")
+    return matrix
 
 
 def check_threads(n_jobs: int | None) -> int:

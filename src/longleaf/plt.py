@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
 from longleaf import _core
-from longleaf._estimator import LabelEstimator, logger
-from longleaf._validation import Rows, check_choice, check_count, check_number, check_threads
-from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, train_tree
+from longleaf._estimator import LabelEstimator
+from longleaf._validation import Rows, check_choice, check_count
 from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
 TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
-DEFAULT_C = {"log": 16.0, "squared-hinge": 1.0}
 KMEANS_ITERATIONS, KMEANS_TOLERANCE = 20, 1e-4
 
 
@@ -66,6 +63,19 @@ class PLT(LabelEstimator):
     n_jobs : int or None
         Threads; -1 for all cores.
 
+    Attributes
+    ----------
+    label_counts_ : int64 array [labels]
+        How often each label occurred in training; propensities come from it.
+    n_features_in_, n_rows_, n_labels_ : int
+        The sizes of the training data.
+    feature_names_in_ : array of str objects [features]
+        The names of the columns, only if ``X`` was a table that has names.
+    trees_, weights_ : list
+        The label trees, and the weights of their nodes as flat arrays.
+    training_, origin_
+        What the training of each tree took, and where the model came from.
+
     Examples
     --------
     >>> import longleaf as ll
@@ -76,6 +86,7 @@ class PLT(LabelEstimator):
     """
 
     kind: ClassVar[str] = "plt"
+    default_costs: ClassVar[Mapping[str, float]] = {"log": 16.0, "squared-hinge": 1.0}
 
     def __init__(
         self,
@@ -98,101 +109,31 @@ class PLT(LabelEstimator):
         random_state: Any = None,
         n_jobs: int | None = -1,
     ) -> None:
+        super().__init__(
+            loss=loss,
+            C=C,
+            normalize=normalize,
+            bias=bias,
+            threshold=threshold,
+            tolerance=tolerance,
+            max_epochs=max_epochs,
+            positive_weight=positive_weight,
+            weight_bits=weight_bits,
+            propensity=propensity,
+            k=k,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
         self.n_trees = n_trees
-        self.loss = loss
-        self.C = C
         self.arity = arity
         self.max_leaf = max_leaf
         self.tree = tree
-        self.normalize = normalize
-        self.bias = bias
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.max_epochs = max_epochs
-        self.positive_weight = positive_weight
         self.C_scale = C_scale
-        self.weight_bits = weight_bits
-        self.propensity = propensity
-        self.k = k
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
         return cls(**(preset("paper") | changes))
-
-    def fit(
-        self,
-        X: Any,
-        Y: Any,
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> Self:
-        """Build the trees and train their classifiers.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix [rows, features]
-            Any dtype and index width; never changed.
-        Y : sparse or dense indicator [rows, labels], or list of label lists
-            Labels that never occur stay unknown: they get no leaf and are never returned.
-        sample_weight : array [rows], optional
-            What an error on each row costs, as a multiple of C.
-        progress : callable, optional
-            Called now and then with the share of the training that is done.
-        """
-        settings, threads = self._solver_settings(), check_threads(self.n_jobs)
-        n_trees = check_count(self.n_trees, "n_trees")
-        rows, labels = self._begin_fit(X, Y)
-        row_weight = _check_row_weight(sample_weight, rows.n_rows)
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        trees = self._build_trees(rows, labels, seeds, threads)
-        trained = []
-        for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
-            trained.append(
-                train_tree(
-                    rows,
-                    labels,
-                    tree,
-                    settings,
-                    seed=seed,
-                    threads=threads,
-                    row_weight=row_weight,
-                    progress=_share(progress, t, n_trees),
-                )
-            )
-            facts = trained[-1][1]
-            logger.info("tree %d of %d: %d nodes, %s", t + 1, n_trees, tree.n_nodes, facts)
-            if facts["unfinished"]:
-                logger.warning(
-                    "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
-                    t + 1,
-                    facts["unfinished"],
-                    settings.max_epochs,
-                    settings.tolerance,
-                )
-        self.trees_, self.weights_ = trees, [weights for weights, _ in trained]
-        self.training_ = [facts for _, facts in trained]
-        return self
-
-    def _solver_settings(self) -> SolverSettings:
-        loss = check_choice(self.loss, "loss", LOSSES)
-        if self.weight_bits not in (8, 32):
-            raise ValueError(f"weight_bits must be 8 or 32; got {self.weight_bits!r}.")
-        return SolverSettings(
-            loss=loss,
-            C=check_number(DEFAULT_C[loss] if self.C is None else self.C, "C", low=0, open_low=True),
-            tolerance=check_number(self.tolerance, "tolerance", low=0, open_low=True),
-            max_epochs=check_count(self.max_epochs, "max_epochs"),
-            threshold=check_number(self.threshold, "threshold", low=0),
-            bias=check_number(self.bias, "bias"),
-            positive_weight=check_number(self.positive_weight, "positive_weight", low=0, open_low=True),
-            C_scale=check_choice(self.C_scale, "C_scale", COST_SCALES),
-            weight_bits=self.weight_bits,
-        )
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
@@ -264,20 +205,3 @@ def _check_given_trees(
         if len(missing):
             raise ValueError(f"tree must have a leaf for every label in Y; label {missing[0]} has none.")
     return [tree.restrict(seen) for tree in trees]
-
-
-def _check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[np.float32] | None:
-    if weight is None:
-        return None
-    array = np.asarray(weight, np.float32)
-    if array.shape != (n_rows,) or not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(
-            f"sample_weight must be {n_rows} finite numbers of at least 0; got shape {array.shape}."
-        )
-    return array
-
-
-def _share(
-    progress: Callable[[float], None] | None, tree: int, n_trees: int
-) -> Callable[[float], None] | None:
-    return None if progress is None else lambda done: progress((tree + min(done, 1.0)) / n_trees)

@@ -11,14 +11,14 @@ with A and B set per data set. Everything here is its inverse, ``q_j = 1 / p_j``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite, log
+from math import log
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import LabelsLike, check_labels, check_per_label
+from longleaf._validation import LabelsLike, check_labels, check_number, check_pair, check_per_label
 
 
 class Constants(NamedTuple):
@@ -40,6 +40,9 @@ CONSTANTS: Mapping[str, Constants] = MappingProxyType(
 )
 """A and B that the PS-PLT paper uses for its data sets."""
 
+MOST_A, MOST_B = 100.0, 1e9
+"""Far beyond every published constant: more can only be a slip."""
+
 
 def constants(name: str) -> Constants:
     """Look up the paper's A and B for a data set; case, hyphens and spaces in its name do not matter.
@@ -53,6 +56,14 @@ def constants(name: str) -> Constants:
         if _plain(known) == _plain(name):
             return pair
     raise ValueError(f"name must be one of {', '.join(CONSTANTS)}; got {name!r}.")
+
+
+def check_constants(pair: object, name: str = "propensity") -> Constants:
+    """Give A and B as two numbers that make sense: 0 to 100, and above 0 to 1e9."""
+    a, b = check_pair(pair, name, "A, B")
+    check_number(a, f"A of {name}", low=0, high=MOST_A)
+    check_number(b, f"B of {name}", low=0, high=MOST_B, open_low=True)
+    return Constants(a, b)
 
 
 def inverse_propensity(Y: LabelsLike, a: float = 0.55, b: float = 1.5) -> npt.NDArray[np.float64]:
@@ -93,7 +104,7 @@ def inverse_propensity_from_counts(
     n_rows : int
         Number of training rows, at least 1. Below e, where ``C`` would be negative, it counts as 0.
     a, b : float
-        Constants of the model: ``a`` at least 0, ``b`` above 0.
+        Constants of the model: ``a`` from 0 to 100, ``b`` above 0 and at most 1e9.
 
     Returns
     -------
@@ -102,10 +113,8 @@ def inverse_propensity_from_counts(
     """
     if n_rows < 1:
         raise ValueError(f"n_rows must be at least 1; got {n_rows}.")
-    if not (isfinite(a) and a >= 0):
-        raise ValueError(f"a must be a finite number of at least 0; got {a}.")
-    if not (isfinite(b) and b > 0):
-        raise ValueError(f"b must be a finite number above 0; got {b}.")
+    check_number(a, "a", low=0, high=MOST_A)
+    check_number(b, "b", low=0, high=MOST_B, open_low=True)
     rows_with = check_per_label(counts, None, "counts")
     if len(rows_with) and rows_with.max() > n_rows:
         raise ValueError(f"counts must be at most the {n_rows} rows; got {rows_with.max():g}.")

@@ -1,0 +1,82 @@
+"""What the training of all estimators shares: checked settings, weights of rows, one tree after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf import _core
+from longleaf._validation import Rows
+from longleaf.linear import SolverSettings, train_tree
+from longleaf.tree import LabelTree
+
+logger = logging.getLogger("longleaf")
+
+Progress = Callable[[float], None] | None
+Facts = dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Checked rows, their labels and what an error on each costs."""
+
+    rows: Rows
+    labels: sp.csr_array
+    row_weight: npt.NDArray[np.float32] | None
+
+
+def train_trees(
+    data: TrainingData,
+    trees: list[LabelTree],
+    seeds: list[int],
+    settings: SolverSettings,
+    threads: int,
+    progress: Progress,
+) -> tuple[list[_core.WeightArrays], list[Facts]]:
+    """Train every node of every tree; give the weights of each tree and what it took."""
+    trained = []
+    for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
+        weights, facts = train_tree(
+            data.rows,
+            data.labels,
+            tree,
+            settings,
+            seed=seed,
+            threads=threads,
+            row_weight=data.row_weight,
+            progress=_share(progress, t, len(trees)),
+        )
+        trained.append((weights, facts))
+        logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
+        if facts["unfinished"]:
+            logger.warning(
+                "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
+                t + 1,
+                facts["unfinished"],
+                settings.max_epochs,
+                settings.tolerance,
+            )
+    return [weights for weights, _ in trained], [facts for _, facts in trained]
+
+
+def check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[np.float32] | None:
+    """Give float32 [rows], or None where every row counts alike."""
+    if weight is None:
+        return None
+    array = np.asarray(weight, np.float32)
+    if array.shape != (n_rows,) or not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(
+            f"sample_weight must be {n_rows} finite numbers of at least 0; got shape {array.shape}."
+        )
+    if not array.any():
+        raise ValueError("sample_weight must be above 0 for at least one row; got only zeros.")
+    return array
+
+
+def _share(progress: Progress, tree: int, n_trees: int) -> Progress:
+    return None if progress is None else lambda done: progress((tree + min(done, 1.0)) / n_trees)
