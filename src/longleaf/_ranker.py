@@ -177,7 +177,7 @@ class LabelRanker(BaseEstimator):  # type: ignore[misc]
         truth, top = self._judge(X, y, k=1)
         best = top.labels[:, 0]
         hits = truth[np.arange(len(best)), np.maximum(best, 0)] * (best >= 0)
-        return float(np.mean(hits))
+        return float(np.mean(hits, dtype=np.float64))
 
     def inverse_propensity(
         self, propensity: tuple[float, float] | None = None, *, n_labels: int | None = None

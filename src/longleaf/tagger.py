@@ -294,4 +294,5 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
         return tags

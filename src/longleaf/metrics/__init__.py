@@ -2,5 +2,6 @@
 
 from longleaf.metrics._evaluate import evaluate
 from longleaf.metrics._frequency import FrequencyBin, frequency_table
+from longleaf.metrics._scorer import make_scorer
 
-__all__ = ["FrequencyBin", "evaluate", "frequency_table"]
+__all__ = ["FrequencyBin", "evaluate", "frequency_table", "make_scorer"]
