@@ -134,6 +134,8 @@ def test_gains_by_tag_multiply_the_probability(tagger):
     assert "oil" not in [s.tag for s in boosted]
     with pytest.raises(ValueError, match="tail and gain must not be given together"):
         tagger.suggest(TEXTS[:1], gain={"oil": 1.0}, tail=1.0)
+    with pytest.raises(ValueError, match="A of propensity must be at least 0 and at most 100; got 1e"):
+        tagger.suggest(TEXTS[:1], only=["oil"], tail=1.0, propensity=(1e308, 1e308))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 6])

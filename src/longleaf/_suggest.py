@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from longleaf._estimator import LabelEstimator
 from longleaf._tags import filtered_gain, tag_numbers
-from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.propensity import Constants, check_constants, inverse_propensity_from_counts
 from longleaf.search import resolve_gain
 from longleaf.text import TextVectorizer
+from longleaf.words import Words
 
 Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
@@ -38,7 +39,7 @@ class Suggestion:
     name: str
     score: float
     probability: float
-    words: tuple[tuple[str, float], ...] = ()
+    words: Words = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Worth:
 
     model: LabelEstimator
     tail: float | None
-    propensity: tuple[float, float]
+    propensity: Constants
     gain: npt.NDArray[np.float64] | None
 
     @classmethod
@@ -63,14 +64,14 @@ class Worth:
         never: Iterable[str] | None,
     ) -> Worth:
         """Bring dial, gains and filters together; `index` numbers the tags."""
-        constants = model.propensity if propensity is None else propensity
+        constants = check_constants(model.propensity if propensity is None else propensity)
         array = None
         if gain is not None:
             array = np.ones(len(index))
             array[tag_numbers(gain, index, "gain")] = list(gain.values())
         if gain is not None or only is not None or never is not None:
-            a, b = constants
-            array = resolve_gain(model.label_counts_, model.n_rows_, tail=tail, gain=array, propensity=(a, b))
+            counts, n_rows = model.label_counts_, model.n_rows_
+            array = resolve_gain(counts, n_rows, tail=tail, gain=array, propensity=constants)
             array = filtered_gain(array, index, only, never)
         return cls(model, tail, constants, array)
 

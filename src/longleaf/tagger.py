@@ -22,10 +22,9 @@ from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.plt import PLT
 from longleaf.text import TextVectorizer
-from longleaf.words import Explanation, in_words
+from longleaf.words import Explanation, Words, in_words
 
 UNSEEN = ("ignore", "add", "error")
-NO_WORDS: tuple[tuple[str, float], ...] = ()
 MOST_WORDS = 5
 """How many words a suggestion names."""
 
@@ -195,7 +194,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         result: list[list[Suggestion]] = [[] for _ in found]
         for row, (labels, scores) in enumerate(found):
             for label, score, one in zip(labels, scores, worth[labels], strict=True):
-                tag, words = self.classes_[label], NO_WORDS
+                tag = self.classes_[label]
+                words: Words = ()
                 if explain:
                     words = self._explain_row(X, row, int(label), kept[row]).words_for[:MOST_WORDS]
                 probability = min(1.0, float(score / one))

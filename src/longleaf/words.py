@@ -18,6 +18,9 @@ from longleaf.text import TextVectorizer
 WORD = re.compile(r"\b\w\w+\b")
 RUN = re.compile(r"\w+|[^\w\s]+")
 
+Words = tuple[tuple[str, float], ...]
+"""Words, and what each added to the logarithm of a probability."""
+
 Occurrence = list[tuple[int, int]]
 """Where a term stands: the ranges of its words."""
 
@@ -54,7 +57,7 @@ class Explanation:
         return max(self.levels, key=lambda level: abs(level.change))
 
     @property
-    def words_for(self) -> tuple[tuple[str, float], ...]:
+    def words_for(self) -> Words:
         """The words that spoke for the tag, the strongest first."""
         return tuple((word, value) for word, value in self.contributions if value > 0)
 
