@@ -3,9 +3,9 @@
 import json
 import lzma
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -109,13 +109,19 @@ def test_the_tail_dial_gains_on_the_samples_rare_labels(sample: Sample) -> None:
     assert plain["p@1"] > 75
 
 
+def processor_seconds() -> float:
+    """Give the processor time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.fixture(scope="module")
 def shown() -> str:
-    """Give what the demo prints, after seeing that it takes less than a minute."""
-    start = time.perf_counter()
+    """Give what the demo prints, after seeing that a minute on 2 cores is ample, whatever else they do."""
+    before = processor_seconds()
     command = [sys.executable, "-m", "longleaf.cli", "demo"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert time.perf_counter() - start < 60
+    assert processor_seconds() - before < 40
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return result.stdout
