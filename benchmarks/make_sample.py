@@ -1,9 +1,9 @@
 """Make the sample inside the package from the whole of EURLEX57K: `python benchmarks/make_sample.py FOLDER`.
 
-FOLDER holds `train.tfidf.txt.xz`, `dev.tfidf.txt.xz`, their `.jsonl.xz` and `tag_names.json.xz`. Rows lie in
-order of year, so they are drawn at random, with a fixed seed: the same files always give the same sample.
-Training rows come from train, test rows from dev. Only labels of drawn rows are kept, and features of two
-training rows or more; both are numbered anew, in their old order. Nothing is chosen by how well a model does.
+FOLDER holds `train.jsonl.xz`, `dev.jsonl.xz` and `tag_names.json.xz`. Laws lie in order of year, so they are
+drawn at random, with a fixed seed: the same files always give the same sample. Laws to train on come from
+train, laws to be judged by from dev. They stay whole and as they are; names are kept of the concepts that
+occur. Nothing is chosen by how well a model does.
 """
 
 from __future__ import annotations
@@ -11,60 +11,43 @@ from __future__ import annotations
 import json
 import lzma
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import longleaf as ll
-
 SEED = 57
-TRAIN_ROWS, TEST_ROWS = 4000, 1000
-DECIMALS = 3
-TARGET = Path(ll.__file__).parent / "datasets"
+DRAWN = {"train": ("train", 4000), "test": ("dev", 1000)}
+"""By part of the sample: the part of EURLEX57K that it is drawn from, and how many laws."""
+FIELDS = ("id", "title", "text", "tags")
+TARGET = Path(__file__).resolve().parents[1] / "src" / "longleaf" / "datasets"
 
 
-def draw(source: Path, part: str, n_rows: int) -> tuple[Any, Any, list[dict[str, Any]]]:
-    """Give features, labels and the raw laws of rows drawn at random, in their old order."""
-    X, Y = ll.load_xmlc(source / f"{part}.tfidf.txt.xz")
-    rows = np.sort(np.random.RandomState(SEED).choice(X.shape[0], n_rows, replace=False))
-    with lzma.open(source / f"{part}.jsonl.xz", "rt", encoding="utf-8") as file:
-        laws = [json.loads(line) for line in file]
-    return X[rows], Y[rows], [laws[row] for row in rows]
+def draw(source: Path, n_laws: int) -> list[dict[str, Any]]:
+    """Give laws drawn at random, in their old order."""
+    with lzma.open(source, "rt", encoding="utf-8") as file:
+        lines = list(file)
+    rows = np.sort(np.random.RandomState(SEED).choice(len(lines), n_laws, replace=False))
+    return [json.loads(lines[row]) for row in rows]
 
 
-def tags_by_label(Y: Any, laws: list[dict[str, Any]]) -> dict[int, str]:
-    """Find which tag each label stands for: tags are numbered in sorted order, labels rise within a row."""
-    found: dict[int, str] = {}
-    for row, law in enumerate(laws):
-        labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
-        for label, tag in zip(labels.tolist(), sorted(law["tags"]), strict=True):
-            if found.setdefault(label, tag) != tag:
-                raise ValueError(f"label {label} must be one tag; got {found[label]} and {tag}.")
-    return found
+def write(name: str, lines: Iterable[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    (TARGET / name).write_bytes(lzma.compress(text.encode("utf-8"), preset=9 | lzma.PRESET_EXTREME))
 
 
 def main() -> None:
     source = Path(sys.argv[1])
-    X_train, Y_train, laws_train = draw(source, "train", TRAIN_ROWS)
-    X_test, Y_test, laws_test = draw(source, "dev", TEST_ROWS)
-    for X in (X_train, X_test):
-        X.data = X.data.round(DECIMALS)
-        X.eliminate_zeros()
-    features = np.flatnonzero(np.bincount(X_train.indices, minlength=X_train.shape[1]) >= 2)
-    labels = np.union1d(Y_train.indices, Y_test.indices)
-    tags = tags_by_label(Y_train, laws_train) | tags_by_label(Y_test, laws_test)
-    with lzma.open(source / "tag_names.json.xz", "rt", encoding="utf-8") as file:
-        names = json.load(file)
-    ll.save_xmlc(TARGET / "eurlex_train.txt.xz", X_train[:, features], Y_train[:, labels])
-    ll.save_xmlc(TARGET / "eurlex_test.txt.xz", X_test[:, features], Y_test[:, labels])
-    write_json("tag_names.json.xz", [names[tags[label]] for label in labels.tolist()])
-    write_json("titles_test.json.xz", [law["title"] for law in laws_test])
-
-
-def write_json(name: str, strings: list[str]) -> None:
-    text = json.dumps(strings, ensure_ascii=False, indent=0)
-    (TARGET / name).write_bytes(lzma.compress(text.encode("utf-8"), preset=9))
+    tags = set()
+    for part, (drawn_from, n_laws) in DRAWN.items():
+        laws = draw(source / f"{drawn_from}.jsonl.xz", n_laws)
+        tags.update(tag for law in laws for tag in law["tags"])
+        kept = ({field: law[field] for field in FIELDS} for law in laws)
+        write(f"eurlex_{part}.jsonl.xz", (json.dumps(law, ensure_ascii=False) for law in kept))
+    names = json.loads(lzma.decompress((source / "tag_names.json.xz").read_bytes()))
+    named = {tag: names[tag] for tag in sorted(tags)}
+    write("tag_names.json.xz", [json.dumps(named, ensure_ascii=False, indent=0)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the shared data lies, or a skip that says why."""
+"""Where data lies: the laws inside the package, and the shared data or a skip that says why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from longleaf import datasets
+
 DATA = Path(os.environ.get("LONGLEAF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+LAWS, LAW_NAMES = (
+    Path(datasets.__file__).parent / name for name in ("eurlex_test.jsonl.xz", "tag_names.json.xz")
+)
+"""1,000 laws with their tags, and the names of the tags."""
 
 
 def shared(name: str) -> Path:
@@ -20,8 +28,8 @@ def shared(name: str) -> Path:
     return path
 
 
-def read_texts(name: str, limit: int) -> list[str]:
+def read_texts(path: Path, limit: int) -> list[str]:
     """Give the first titles and texts of a JSONL file, joined."""
-    with lzma.open(shared(name), "rt", encoding="utf-8") as lines:
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line, _ in zip(lines, range(limit), strict=False)]
     return [f"{row['title']} {row['text']}" for row in rows]

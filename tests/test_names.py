@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from data import shared
+from data import LAW_NAMES
 from longleaf import DataError
 from longleaf.io.names import read_names
 
@@ -39,4 +39,4 @@ def test_what_is_no_mapping_is_refused(content, says):
 
 
 def test_the_names_of_real_concepts_are_read():
-    assert read_names(shared("eurlex57k/tag_names.json.xz"))["1015"] == "excise duty"
+    assert read_names(LAW_NAMES)["1264"] == "olive oil"

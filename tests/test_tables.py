@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from data import shared
+from data import LAWS
 from longleaf import DataError
 from longleaf.io.tables import Record, read_table, table_format
 
@@ -270,8 +270,8 @@ class _Repeated(io.RawIOBase):
 
 
 def test_real_laws_are_read_without_a_fault():
-    reader = read_table(shared("eurlex57k/dev.jsonl.xz"), strict=True)
+    reader = read_table(LAWS, strict=True)
     records = list(reader)
-    assert len(records) == reader.report.records == 6000
-    assert records[0].id == "31960D0712"
+    assert len(records) == reader.report.records == 1000
+    assert records[0].id == "31965L0277"
     assert reader.text_fields == ["title", "text"]

@@ -1,137 +1,183 @@
-"""``longleaf demo``: the whole method on data inside the package."""
+"""``longleaf demo``: the whole method on laws inside the package, from raw text."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from longleaf._suggest import Suggestion
 from longleaf.cli import _console
 from longleaf.datasets import Sample, load_sample
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.tagger import Tagger
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
 SEED = 1
 PLACES = (1, 3, 5)
 K = PLACES[-1]
-TAILS = (0.0, 1.0)
+TAILS = (0.0, 0.5, 1.0)
+SHOWN = {
+    0.0: "the likeliest concepts",
+    1.0: "rare concepts count for more (PS-PLT)",
+}
+"""The settings of the dial at which a law's suggestions are shown."""
+WIDEST = 100
+NARROW = 90
+"""Below this many columns, names of concepts get less room, so that the words still have some."""
+WORDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What one setting of the dial answered on the test rows, and how good that is."""
+    """What one setting of the dial answered on the test laws, and how good that is."""
 
-    labels: npt.NDArray[np.int32]
+    hits: npt.NDArray[np.bool_]
+    worth: npt.NDArray[np.float64]
     metrics: dict[str, float]
     bins: list[FrequencyBin]
 
 
 def demo() -> None:
-    """Train and judge on data inside the package, in under a minute: PLT beside PS-PLT."""
+    """Train on laws inside the package, judge the tail dial, and tag a law with reasons: under a minute."""
     console = _console.output()
-    start = time.perf_counter()
-    sample = load_sample()
-    n_train, n_test = sample.X_train.shape[0], sample.X_test.shape[0]
+    console.width = min(console.width, WIDEST)
+    with _console.waiting("reading the laws"):
+        sample = load_sample()
     console.print(
-        f"\n[bold]longleaf[/] on {n_train} EU laws, {sample.X_train.shape[1]} words and "
-        f"{len(sample.label_names)} EuroVoc concepts (EURLEX57K, CC BY-SA 4.0);\n"
-        f"judged on {n_test} laws that it has not seen."
+        f"\n[bold]longleaf[/] learns EuroVoc concepts from {len(sample.texts_train):,} EU laws; "
+        f"{len(sample.texts_test):,} others judge it.\n"
+        "[dim]EURLEX57K, Chalkidis et al. 2019, CC BY-SA 4.0[/]\n"
     )
-    with _console.progress_bar("training 3 trees") as progress:
-        model = PLT.paper(random_state=SEED).fit(sample.X_train, sample.Y_train, progress=progress)
+    start = time.perf_counter()
+    with _console.progress_bar("training") as progress:
+        tagger = Tagger(PLT(random_state=SEED), names=sample.names)
+        tagger.fit(sample.texts_train, sample.tags_train, progress=progress)
     trained = time.perf_counter()
-    worth = inverse_propensity_from_counts(model.label_counts_, model.n_rows_)
-    judged = [_judge(model, sample, worth, tail) for tail in TAILS]
+    with _console.waiting("tagging the others"):
+        judged = _judge(tagger, sample)
     done = time.perf_counter()
+    model = tagger.estimator_
+    console.print(
+        f"trained  from raw text in [bold]{trained - start:.1f} s[/]: "
+        f"{model.n_features_in_:,} words, {model.n_labels_:,} concepts\n"
+        f"tagged   the others in [bold]{(done - trained) / len(TAILS):.1f} s[/] "
+        "for each setting of the dial\n\n"
+        "[bold]One model, one dial.[/] What a rare concept is worth is said when asking."
+    )
     console.print(_comparison(judged))
     console.print(
-        "[dim]psp@k counts a hit on a rare concept for more. One model, trained once: only the dial moved.\n"
-        f"Read and trained in {trained - start:.1f} s, two exact searches of {n_test} laws in "
-        f"{done - trained:.1f} s.[/]\n\n"
-        "What it suggests for a law; behind each concept the number of training laws that have it."
+        "[dim]p@k       how many of the first k are right\n"
+        "psp@k     the same, but a rare concept counts for more\n"
+        f"recall@{K}  how many of the true ones are found: frequent concepts, and rarer ones[/]\n"
     )
-    gained = [(np.append(worth, 0.0)[one.labels] * _hits(sample, one.labels)).sum(axis=1) for one in judged]
-    change = gained[1] - gained[0]
-    for row, remark in (
-        (int(change.argmax()), "\nOf all unseen laws, the dial helps most here"),
-        (int(change.argmin()), "\nand costs most here"),
-    ):
-        console.print(_law(sample, model.label_counts_, judged, row, remark))
+    _show_law(console, tagger, sample, judged)
 
 
-def _judge(model: PLT, sample: Sample, worth: npt.NDArray[np.float64], tail: float) -> Judged:
-    top = model.top_k(sample.X_test, K, tail=tail)
-    return Judged(
-        top.labels,
-        evaluate(sample.Y_test, top, inverse_propensity=worth, k=PLACES),
-        frequency_table(sample.Y_test, top, model.label_counts_, k=K),
-    )
+def _judge(tagger: Tagger, sample: Sample) -> list[Judged]:
+    """Tag the test laws at each setting of the dial; concepts that training never saw count as missed."""
+    model = tagger.estimator_
+    X = tagger.vectorizer_.transform(sample.texts_test)
+    Y = tagger.transform_tags(sample.tags_test, unseen="add")
+    counts = np.pad(model.label_counts_, (0, Y.shape[1] - model.n_labels_))
+    worth = inverse_propensity_from_counts(counts, model.n_rows_)
+    true = Y.toarray() > 0
+    judged = []
+    for tail in TAILS:
+        top = model.top_k(X, K, tail=tail)
+        hits = np.take_along_axis(true, top.labels, axis=1)
+        metrics = evaluate(Y, top, inverse_propensity=worth, k=PLACES)
+        judged.append(Judged(hits, worth[top.labels], metrics, frequency_table(Y, top, counts, k=K)))
+    return judged
 
 
-def _hits(sample: Sample, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Say of each suggested label [rows, k] whether its row has it."""
-    rows = np.arange(len(labels))[:, None]
-    found: npt.NDArray[np.bool_] = sample.Y_test.toarray()[rows, labels] > 0
-    return found & (labels >= 0)
-
-
-def _comparison(judged: list[Judged]) -> Table:
+def _comparison(judged: Sequence[Judged]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table("in percent", box=box.ROUNDED, header_style="bold")
-    for heading in ("PLT\ntail 0", "PS-PLT\ntail 1", "change"):
-        table.add_column(heading, justify="right")
+    for tail in TAILS:
+        table.add_column(f"tail {tail:g}", justify="right")
+    table.add_column("0 to 1", justify="right")
     for name in ("p", "psp"):
         for at in PLACES:
-            table.add_row(f"{name}@{at}", *_cells(*(one.metrics[f"{name}@{at}"] for one in judged)))
+            table.add_row(f"{name}@{at}", *_cells([one.metrics[f"{name}@{at}"] for one in judged]))
         table.add_section()
-    for plain, scored in zip(*(one.bins for one in judged), strict=True):
-        if plain.max_count:  # nobody can learn a label that training never saw
-            counts = f"{plain.labels} labels of {plain.min_count} to {plain.max_count} laws"
-            table.add_row(f"recall@{K}, {plain.name}: [dim]{counts}[/]", *_cells(plain.recall, scored.recall))
+    for bins in zip(*(one.bins for one in judged), strict=True):
+        about = bins[0]
+        if about.max_count:  # nobody can learn a concept that training never saw
+            counts = f"{about.labels:>5,} of {about.min_count} to {about.max_count} laws"
+            heading = f"recall@{K} {about.name:<5} [dim]{counts}[/]"
+            table.add_row(heading, *_cells([one.recall for one in bins]))
     return table
 
 
-def _cells(plain: float, scored: float) -> tuple[str, str, str]:
-    change = scored - plain
+def _cells(values: list[float]) -> list[str]:
+    change = values[-1] - values[0]
     colour = "green" if change > 0 else "red"
-    return f"{plain:.1f}", f"{scored:.1f}", f"[{colour}]{change:+.1f}[/]"
+    return [f"{value:.1f}" for value in values] + [f"[{colour}]{change:+.1f}[/]"]
 
 
-def _law(
-    sample: Sample, counts: npt.NDArray[np.int64], judged: list[Judged], row: int, remark: str
-) -> RenderableType:
-    """Show a law's suggestions under both dials beside its true concepts."""
-    from rich import box
-    from rich.console import Group
+def _show_law(console: Any, tagger: Tagger, sample: Sample, judged: Sequence[Judged]) -> None:
+    """Show a law's suggestions with their words; which law is a matter of a rule, not of taste."""
+    from rich.text import Text
+
+    first, last = judged[0], judged[-1]
+    more = last.hits.sum(axis=1) - first.hits.sum(axis=1)
+    row = int(((last.hits * last.worth).sum(axis=1) - (first.hits * first.worth).sum(axis=1)).argmax())
+    console.print(
+        "[bold]A law that it has not seen[/], with the words that spoke for each suggestion.\n"
+        f"It is the one that the dial helps most. Of all {len(more):,}, tail 1 finds more concepts\n"
+        f"than tail 0 for {(more > 0).sum()} laws, and fewer for {(more < 0).sum()}.\n"
+    )
+    console.print(Text(" ".join(sample.titles_test[row].split()), style="italic"))
+    true, found = sample.tags_test[row], set()
+    for tail, meaning in SHOWN.items():
+        suggestions = tagger.suggest([sample.texts_test[row]], K, tail=tail, explain=True)[0]
+        found |= {one.tag for one in suggestions}
+        console.print(f"\n[bold]tail {tail:g}[/]: {meaning}")
+        console.print(_suggestions(tagger, suggestions, true, 26 if console.width < NARROW else 36))
+    missed = [sample.names[tag] for tag in true if tag not in found]
+    console.print(f"\n[green]✓[/] is right. Missed by both: {', '.join(missed) or 'none'}.\n")
+
+
+def _suggestions(tagger: Tagger, suggestions: list[Suggestion], true: list[str], width: int) -> Table:
     from rich.table import Table
+
+    counts = dict(zip(tagger.classes_, tagger.estimator_.label_counts_.tolist(), strict=True))
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("")
+    table.add_column("concept", min_width=width, max_width=width)
+    table.add_column("laws", justify="right", min_width=4)
+    table.add_column("probability", justify="right", min_width=11)
+    table.add_column("words")
+    for one in suggestions:
+        right = one.tag in true
+        table.add_row(
+            "[green]✓[/]" if right else "",
+            f"[bold]{one.name}[/]" if right else one.name,
+            f"[dim]{counts[one.tag]}[/]",
+            f"{one.probability:.3f}",
+            _words(one),
+        )
+    return table
+
+
+def _words(suggestion: Suggestion) -> Text:
+    """Give the words, the strongest first; those of at least half its part are bold, as in ``explain``."""
     from rich.text import Text
 
-    true = sample.Y_test[row].indices
-    true = true[np.argsort(-counts[true], kind="stable")]
-    columns = [*(one.labels[row] for one in judged), true]
-    table = Table("tail 0 suggests", "tail 1 suggests", "true concepts", box=box.ROUNDED)
-    for place in range(max(len(column) for column in columns)):
-        cells = (column[place] if place < len(column) else -1 for column in columns)
-        table.add_row(*(_concept(sample, counts, int(label), label in true) for label in cells))
-    title = Text(" ".join(sample.titles_test[row].split()), style="italic")
-    return Group(Text(f"{remark}:"), title, table)
-
-
-def _concept(sample: Sample, counts: npt.NDArray[np.int64], label: int, right: bool) -> Text:
-    from rich.text import Text
-
-    if label < 0:
-        return Text()
-    cell = Text("✓ " if right else "  ", style="green" if right else "")
-    return cell.append(f"{sample.label_names[label]} ").append(f"({counts[label]})", style="dim")
+    words = Text()
+    for word, value in suggestion.words[:WORDS]:
+        style = "bold green" if value >= suggestion.words[0][1] / 2 else "green"
+        words.append(" " if words else "").append(word, style=style)
+    return words

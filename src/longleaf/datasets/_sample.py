@@ -2,64 +2,112 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
 from typing import BinaryIO, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf.io.xmlc import load_xmlc
+from longleaf._tags import TagCollector
+from longleaf.io.names import read_names
+from longleaf.io.tables import Record, read_table
+from longleaf.text import TextVectorizer
+
+TRAIN, TEST, NAMES = "eurlex_train.jsonl.xz", "eurlex_test.jsonl.xz", "tag_names.json.xz"
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A small real data set with a long tail: words of laws in, EuroVoc concepts out.
+    """A small real data set with a long tail: laws in, EuroVoc concepts out.
 
     Attributes
     ----------
+    texts_train, texts_test : list of str
+        The laws, each with its title before its text.
+    tags_train, tags_test : list of list of str
+        The ids of the concepts that describe each law. Some concepts occur in only one of the two.
+    titles_test : list of str
+        The titles alone.
+    names : dict of str to str
+        The English name of each concept, by id.
     X_train, X_test : csr_matrix of float32 [rows, features]
-        Words of a law by sublinear tf-idf.
-    Y_train, Y_test : csr_matrix of float32 [rows, labels]
-        Ones where a concept describes the law. Some concepts occur in only one of the two.
-    label_names : tuple of str
-        The English name of each label.
-    titles_test : tuple of str
-        The title of each test row.
+        The texts as a `longleaf.text.TextVectorizer` gives them that was fitted on ``texts_train``.
+    Y_train, Y_test : csr_array of float32 [rows, labels]
+        The tags as indicators; the labels are all concepts, in the order of ``names``.
+    label_names : list of str
+        The name of each label.
     """
 
-    X_train: sp.csr_matrix[np.float32] = field(repr=False)
-    Y_train: sp.csr_matrix[np.float32] = field(repr=False)
-    X_test: sp.csr_matrix[np.float32] = field(repr=False)
-    Y_test: sp.csr_matrix[np.float32] = field(repr=False)
-    label_names: tuple[str, ...] = field(repr=False)
-    titles_test: tuple[str, ...] = field(repr=False)
+    texts_train: list[str] = field(repr=False)
+    tags_train: list[list[str]] = field(repr=False)
+    texts_test: list[str] = field(repr=False)
+    tags_test: list[list[str]] = field(repr=False)
+    titles_test: list[str] = field(repr=False)
+    names: dict[str, str] = field(repr=False)
+
+    @cached_property
+    def _features(self) -> tuple[sp.csr_matrix[np.float32], sp.csr_matrix[np.float32]]:
+        vectorizer = TextVectorizer()
+        return vectorizer.fit_transform(self.texts_train), vectorizer.transform(self.texts_test)
+
+    @property
+    def X_train(self) -> sp.csr_matrix[np.float32]:  # noqa: N802
+        """The features of the training laws, computed when first asked for."""
+        return self._features[0]
+
+    @property
+    def X_test(self) -> sp.csr_matrix[np.float32]:  # noqa: N802
+        """The features of the test laws."""
+        return self._features[1]
+
+    @cached_property
+    def Y_train(self) -> sp.csr_array:  # noqa: N802
+        """The labels of the training laws."""
+        return TagCollector.of(self.tags_train, known=self.names).indicator()
+
+    @cached_property
+    def Y_test(self) -> sp.csr_array:  # noqa: N802
+        """The labels of the test laws."""
+        return TagCollector.of(self.tags_test, known=self.names).indicator()
+
+    @property
+    def label_names(self) -> list[str]:
+        """The name of each label."""
+        return list(self.names.values())
 
 
 def load_sample() -> Sample:
     """Read the sample: 4,000 laws to train on and 1,000 to be judged by, drawn from EURLEX57K.
 
+    The files lie beside this module, as tables that ``longleaf train`` reads, too. Reading takes a moment.
+
     Examples
     --------
     >>> sample = load_sample()
-    >>> sample.X_train.shape[0], sample.X_test.shape[0]
+    >>> len(sample.texts_train), len(sample.texts_test)
     (4000, 1000)
+    >>> [sample.names[tag] for tag in sample.tags_test[60]]
+    ['Ireland', 'wood product', 'Taiwan', 'dumping']
     """
+    train, test = _read(TRAIN), _read(TEST)
+    with _open(NAMES) as file:
+        names = read_names(file)
     return Sample(
-        *_read_xmlc("eurlex_train.txt.xz"),
-        *_read_xmlc("eurlex_test.txt.xz"),
-        _read_strings("tag_names.json.xz"),
-        _read_strings("titles_test.json.xz"),
+        [law.text for law in train],
+        [law.tags for law in train],
+        [law.text for law in test],
+        [law.tags for law in test],
+        [law.text for law in _read(TEST, text="title")],
+        names,
     )
 
 
-def _read_xmlc(name: str) -> tuple[sp.csr_matrix[np.float32], sp.csr_matrix[np.float32]]:
-    with files("longleaf.datasets").joinpath(name).open("rb") as file:
-        return load_xmlc(cast(BinaryIO, file))
+def _read(name: str, text: str | None = None) -> list[Record]:
+    with _open(name) as file, read_table(file, text, strict=True) as reader:
+        return list(reader)
 
 
-def _read_strings(name: str) -> tuple[str, ...]:
-    raw = files("longleaf.datasets").joinpath(name).read_bytes()
-    return tuple(cast(list[str], json.loads(lzma.decompress(raw))))
+def _open(name: str) -> BinaryIO:
+    return cast(BinaryIO, files("longleaf.datasets").joinpath(name).open("rb"))
