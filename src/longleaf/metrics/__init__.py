@@ -1,6 +1,7 @@
 """How good are ranked labels: on average over rows, over labels, and apart for frequent and rare labels."""
 
+from longleaf.metrics._compare import Difference, compare
 from longleaf.metrics._evaluate import evaluate
 from longleaf.metrics._frequency import FrequencyBin, frequency_table
 
-__all__ = ["FrequencyBin", "evaluate", "frequency_table"]
+__all__ = ["Difference", "FrequencyBin", "compare", "evaluate", "frequency_table"]
