@@ -146,6 +146,8 @@ class Halving:
         begin = time.perf_counter()
         model: Any = clone(self.base).set_params(**self.drawn[candidate])
         top = self.judge.top(model.fit(X, Y, progress=progress))
+        if progress is not None:
+            progress(1.0)
         if rung == len(self.sizes) - 1:
             self.tops[candidate] = top
         value, seconds = self.judge.value(top), time.perf_counter() - begin
@@ -167,12 +169,11 @@ def rung_sizes(n_rows: int, n_candidates: int, factor: int, min_rows: int) -> li
     Examples
     --------
     >>> rung_sizes(9000, 18, 3, 500), rung_sizes(9000, 18, 3, 2000), rung_sizes(800, 18, 3, 1000)
-    ([1000, 3000, 9000], [2000, 3000, 9000], [800])
+    ([1000, 3000, 9000], [3000, 9000], [800])
     """
-    least = min(n_rows, check_count(min_rows, "min_rows"))
-    sizes = {n_rows}
-    share = factor
-    while share <= n_candidates:
-        sizes.add(max(least, n_rows // share))
+    least = check_count(min_rows, "min_rows")
+    sizes, share = [n_rows], factor
+    while share <= n_candidates and n_rows // share >= least:
+        sizes.append(n_rows // share)
         share *= factor
-    return sorted(sizes)
+    return sizes[::-1]

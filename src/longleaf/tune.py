@@ -122,7 +122,7 @@ def tune(
     factor : int
         Of the settings of a rung, one in ``factor`` goes on, to as many times more rows.
     min_rows : int
-        No rung has fewer rows, unless there are no more.
+        No rung has fewer rows, but for the last, which has all there are.
     random_state : int
         Seed of the split, of the draw and of the models: the same seed, the same choice.
     progress : callable, optional

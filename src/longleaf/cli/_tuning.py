@@ -145,12 +145,12 @@ def _table(found: Tuning) -> Table:
     from rich.table import Table
 
     sizes = sorted({trial.rows for trial in found.trials})
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("", *found.settings):
-        table.add_column(name)
-    for size in sizes:
-        table.add_column(f"{found.metric}\n{size} rows", justify="right")
-    table.add_column("seconds", justify="right")
+    title = f"{found.metric} of each setting, by rows that it was trained on"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("", *(OPTIONS[name].lstrip("-") for name in found.settings)):
+        table.add_column(heading, no_wrap=True)
+    for heading in (*map(str, sizes), "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
     by_candidate: dict[int, list[Trial]] = {}
     for trial in found.trials:
         by_candidate.setdefault(trial.candidate, []).append(trial)

@@ -126,7 +126,9 @@ def vectorizer_settings(
         check_parameters(TextVectorizer(**settings).get_params())
     except ValueError as error:
         names = re.compile("|".join(rf"\b{name}\b" for name in OPTIONS))
-        raise typer.BadParameter(names.sub(lambda match: OPTIONS[match[0]], str(error))) from None
+        said = names.sub(lambda match: OPTIONS[match[0]], str(error))
+        said = said.replace("be None or", "be").replace("be None", "be left out")
+        raise typer.BadParameter(said) from None
     return settings
 
 
