@@ -64,6 +64,19 @@ def test_a_space_smaller_than_asked_for_is_tried_as_a_whole() -> None:
     assert len(draw(SMALL, outside, 1, seed=1)) == 1
 
 
+def test_the_start_is_moved_to_where_the_caller_wants_it() -> None:
+    """Who asks for one tree is not given three because three are the default."""
+    names = ["loss", "C", "n_trees", "arity"]
+    start = starting_settings(names, ll.PLT(C=5.0), {"n_trees": [1, 2], "arity": [8, 2]})
+    assert start == {"loss": "log", "C": 5.0, "n_trees": 1, "arity": 2}
+    hinge = {"loss": ["squared-hinge"]}
+    assert starting_settings(names, ll.PLT(C=5.0), hinge)["C"] == 1.0
+    by_loss = {"C": {"log": [2.0, 4.0], "squared-hinge": [9.0]}}
+    assert starting_settings(names, ll.PLT(), by_loss)["C"] == 2.0
+    assert starting_settings(names, ll.PLT(), hinge | by_loss)["C"] == 9.0
+    assert {trial.settings["n_trees"] for trial in tuned(space=SMALL | {"n_trees": [2]}).trials} == {2}
+
+
 def test_a_model_without_trees_has_fewer_settings() -> None:
     assert list(full_space(None, ll.BR())) == ["loss", "C", "threshold"]
     assert starting_settings(["C"], ll.BR()) == {"C": 32.0}
@@ -146,7 +159,7 @@ def test_a_hopeless_cost_is_not_chosen_and_the_estimator_has_what_is() -> None:
 
 
 def test_the_start_is_chosen_where_nothing_is_better() -> None:
-    found = tuned(space=SMALL | {"loss": ["log"], "C": [1e-6, 1e-5]}, metric="ndcg@2")
+    found = tuned(space=SMALL | {"loss": ["log"], "C": [1e-6, 1e-5, 16.0]}, metric="ndcg@2", candidates=4)
     assert found.settings == found.start
     assert found.start["C"] == 16.0
     assert found.difference.difference == 0

@@ -40,13 +40,24 @@ def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> di
     return {name: values for name, values in SPACE.items() if name in known} | dict(space or {})
 
 
-def starting_settings(names: Sequence[str], estimator: LabelEstimator) -> Settings:
-    """Give the estimator's own settings, a C that was left out as the number that it means."""
-    params = estimator.get_params(deep=False)
-    start = {name: params[name] for name in names}
-    if start.get("C", 0) is None:
-        start["C"] = DEFAULT_C[estimator.kind].get(params["loss"])
-    return start
+def starting_settings(
+    names: Sequence[str], estimator: LabelEstimator, space: Mapping[str, Any] | None = None
+) -> Settings:
+    """Give the estimator's own settings, a C that was left out as the number that it means.
+
+    Where the caller lists values and the estimator's own is not among them, the first one takes its place:
+    who lists ``n_trees=[1]`` is never to be given three.
+    """
+    params, wanted = estimator.get_params(deep=False), dict(space or {})
+    if params["loss"] not in wanted.get("loss", [params["loss"]]):
+        params |= {"loss": wanted["loss"][0], "C": None}  # which was chosen for the other loss
+    if params["C"] is None:
+        params["C"] = DEFAULT_C[estimator.kind].get(params["loss"])
+    if isinstance(wanted.get("C"), Mapping):
+        wanted["C"] = wanted["C"].get(params["loss"], [params["C"]])
+    for name, values in wanted.items():
+        params[name] = params[name] if params[name] in values else values[0]
+    return {name: params[name] for name in names}
 
 
 def draw(space: Mapping[str, Any], start: Settings, n: int, seed: int) -> list[Settings]:

@@ -107,7 +107,8 @@ def tune(
         Features and labels as `longleaf.PLT.fit` takes them; texts and tags if ``estimator`` is a Tagger,
         which are vectorized once: of development rows held out of them, the words (not the tags) are counted.
     estimator : PLT, BR or Tagger, optional
-        What to start from: settings that are not searched stay as they are. ``PLT()`` if left out.
+        What to start from: settings that are not searched stay as they are. ``PLT()`` if left out. A setting
+        whose values ``space`` lists without the estimator's own starts at the first of them.
     dev : (X, Y), optional
         The development rows. Left out, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
     metric : str
@@ -147,7 +148,7 @@ def tune(
         raise TypeError(f"estimator must be a PLT, BR or Tagger; got {type(model).__name__}.")
     judge = Judge.of(metric, tail, model.propensity, *_parts(X, Y, dev, dev_share, random_state))
     whole = full_space(space, model)
-    first = starting_settings(list(whole), model)
+    first = starting_settings(list(whole), model, space)
     drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
     sizes = rung_sizes(judge.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
     base = clone(model).set_params(random_state=random_state)
