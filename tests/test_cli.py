@@ -156,6 +156,6 @@ def test_bad_usage_is_one_sentence(folder: Path, arguments: list[str], must_say:
 
 def test_version_and_help(folder: Path) -> None:
     assert run_well("--version") == f"longleaf {ll.__version__}\n"
-    for command in ("train", "predict", "evaluate", "explain", "split", "info", "demo"):
+    for command in ("train", "predict", "evaluate", "explain", "split", "tune", "compare", "info", "demo"):
         assert command in run_well("--help")
         assert "Usage" in run_well(command, "--help")

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from longleaf import __version__
+from longleaf.cli import _console
+from longleaf.cli.compare import compare
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
@@ -18,12 +20,13 @@ from longleaf.cli.info import info
 from longleaf.cli.predict import predict
 from longleaf.cli.split import split
 from longleaf.cli.train import train
+from longleaf.cli.tune import tune
 
 DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, explain, split, info):
+for command in (demo, train, predict, evaluate, explain, split, tune, compare, info):
     app.command()(command)
 
 
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="longleaf: %(message)s", level=logging.WARNING)
     try:
         status = app(arguments, standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where the caller closed it
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # Typer and Rich leave by SystemExit when a pipe breaks
@@ -79,7 +83,7 @@ def _complain(error: Exception) -> int:
         sentence = f"Unexpected {type(error).__name__}: {error} (LONGLEAF_DEBUG=1 shows where)."
     line = " ".join(sentence.split())
     if line:  # empty where the help was shown instead
-        print(f"longleaf: {line if line.endswith('.') else line + '.'}", file=sys.stderr)
+        _console.note(f"longleaf: {line if line.endswith('.') else line + '.'}")
     return BAD
 
 

@@ -7,7 +7,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +19,7 @@ PLAIN_WIDTH = 100
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     """Show a bar on a terminal's standard error; give what to call with the share that is done, or None."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console
@@ -34,7 +34,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show on a terminal that something of unknown length is going on."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -45,7 +45,8 @@ def waiting(what: str) -> Iterator[None]:
 
 def note(sentence: str) -> None:
     """Say something in passing, on standard error."""
-    print(sentence, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # print would take None for standard output
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def output() -> Console:
@@ -54,7 +55,12 @@ def output() -> Console:
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ is no reason to fail
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    return Console(highlight=False, width=None if is_terminal(sys.stdout) else PLAIN_WIDTH)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a person reads a stream; one that was closed before Python began is None."""
+    return stream is not None and stream.isatty()
 
 
 def peak_memory() -> int:

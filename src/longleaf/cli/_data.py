@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import DataError
-from longleaf.io.streams import read_chunks
+from longleaf._validation import DataError, ModelExistsError
+from longleaf.io import storage
+from longleaf.io._replace import staging_folder
+from longleaf.io.streams import open_replacing, read_chunks
 from longleaf.io.xmlc import load_xmlc
 
 if TYPE_CHECKING:
@@ -46,9 +49,18 @@ class Data:
         return f"sha256:{sha.hexdigest()}"
 
 
+def open_source(path: str) -> str | BinaryIO:
+    """Give what to read from: the path, or standard input for ``-``."""
+    if path != STANDARD_INPUT:
+        return path
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; name a file in place of -.")
+    return sys.stdin.buffer
+
+
 def load_data(path: str) -> Data:
     """Read a data set; the one place that knows which formats there are."""
-    X, Y = load_xmlc(sys.stdin.buffer if path == STANDARD_INPUT else path)
+    X, Y = load_xmlc(open_source(path))
     return Data("<stdin>" if path == STANDARD_INPUT else os.fspath(path), X, Y)
 
 
@@ -72,8 +84,7 @@ def check_labels_match(data: Data, model: LabelEstimator) -> None:
 
 def load_gain(path: str, n_labels: int) -> npt.NDArray[np.float64]:
     """Read one number per line, one line per label; blank lines are allowed at the end only."""
-    source = sys.stdin.buffer if path == STANDARD_INPUT else path
-    lines = b"".join(read_chunks(source)).rstrip().split(b"\n")
+    lines = b"".join(read_chunks(open_source(path))).rstrip().split(b"\n")
     if lines == [b""]:
         lines = []
     gains = np.array([_gain(path, number, line) for number, line in enumerate(lines, 1)], np.float64)
@@ -100,9 +111,24 @@ def check_new_file(path: str, force: bool) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise DataError(f"{path} cannot be written: its folder does not exist.")
-    if not os.path.lexists(target):
-        return
-    if not target.is_file():
-        raise DataError(f"{path} cannot be written: something other than a file is there.")
-    if not force:
-        raise DataError(f"{path} exists already; choose another path or replace it with --force.")
+    if os.path.lexists(target):
+        if not target.is_file():
+            raise DataError(f"{path} cannot be written: something other than a file is there.")
+        if not force:
+            raise DataError(f"{path} exists already; choose another path or replace it with --force.")
+    with suppress(_ProbedError), open_replacing(target):
+        raise _ProbedError  # a file can be made there; it is gone again, and what was there stays
+
+
+def check_new_model(path: str, force: bool) -> None:
+    """Refuse, before any work, a path that no model can be saved to or that is taken."""
+    try:
+        storage.check_target(path, force)
+    except ModelExistsError as error:
+        raise ModelExistsError(str(error).replace("with force", "with --force")) from None
+    with staging_folder(Path(os.path.realpath(path))):
+        pass  # a folder can be made there
+
+
+class _ProbedError(Exception):
+    """Ends a write that was only a trial."""

@@ -11,16 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf._estimator import LabelEstimator
+from longleaf.cli._filters import filtered_top_k
 from longleaf.cli._tables import record_batches
 from longleaf.io.tables import TableReader
 from longleaf.search import TopK
-from longleaf.tagger import Tagger
+from longleaf.tagger import MOST_WORDS, Tagger
 
 BATCH_ROWS = 2048
 DIGITS = 7  # what a 32-bit float holds
 
 Describe = Callable[[int], dict[str, Any]]
 """Gives what a line says of a label besides its score."""
+Words = Callable[["Batch", int, int], list[dict[str, Any]]]
+"""Gives the words that spoke for a label, of the batch's row in this place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,7 @@ class Batch:
     rows: Sequence[int]
     ids: Sequence[str | None]
     share: float | None = None
+    texts: Sequence[str] = ()
 
 
 def matrix_batches(X: Any) -> Iterator[Batch]:
@@ -44,8 +48,9 @@ def matrix_batches(X: Any) -> Iterator[Batch]:
 def text_batches(reader: TableReader, tagger: Tagger) -> Iterator[Batch]:
     """Vectorize a table as it is read."""
     for records in record_batches(reader):
-        X = tagger.vectorizer_.transform(record.text for record in records)
-        yield Batch(X, [record.row for record in records], [record.id for record in records])
+        texts = [record.text for record in records]
+        X = tagger.vectorizer_.transform(texts)
+        yield Batch(X, [record.row for record in records], [record.id for record in records], texts=texts)
 
 
 def as_label(label: int) -> dict[str, Any]:
@@ -61,6 +66,16 @@ def as_tag(tagger: Tagger) -> Describe:
     return lambda label: {"tag": (tag := tagger.classes_[label]), "name": names.get(tag, tag)}
 
 
+def words_of(tagger: Tagger) -> Words:
+    """Name the words that spoke for a label of a row, and what each added to the log probability."""
+
+    def words(batch: Batch, row: int, label: int) -> list[dict[str, Any]]:
+        found = tagger._explain_row(batch.X, row, label, batch.texts[row]).words_for[:MOST_WORDS]
+        return [{"word": word, "value": _short(value)} for word, value in found]
+
+    return words
+
+
 def write_lines(
     file: IO[bytes],
     model: LabelEstimator,
@@ -68,12 +83,15 @@ def write_lines(
     describe: Describe,
     k: int,
     dial: dict[str, Any],
+    *,
+    group: npt.NDArray[np.int64] | None = None,
+    words: Words | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> None:
     """Predict and write a batch of rows at a time, so that a reader need not wait for the last."""
     for batch in batches:
-        top = model.top_k(batch.X, k, **dial)
-        lines = _lines(top, _probabilities(model, batch.X, top, dial), batch, describe)
+        top = filtered_top_k(model, batch.X, k, group, dial)
+        lines = _lines(top, _probabilities(model, batch.X, top, dial), batch, describe, words)
         file.write("".join(lines).encode())
         file.flush()
         if progress is not None and batch.share is not None:
@@ -92,16 +110,22 @@ def _probabilities(model: LabelEstimator, X: Any, top: TopK, dial: dict[str, Any
 
 
 def _lines(
-    top: TopK, probability: npt.NDArray[np.float32], batch: Batch, describe: Describe
+    top: TopK,
+    probability: npt.NDArray[np.float32],
+    batch: Batch,
+    describe: Describe,
+    words: Words | None,
 ) -> Iterator[str]:
     answers = zip(top.labels.tolist(), top.scores.tolist(), probability.tolist(), strict=True)
-    for row, identity, (labels, scores, chances) in zip(batch.rows, batch.ids, answers, strict=True):
+    for place, (labels, scores, chances) in enumerate(answers):
         found = [
-            describe(label) | {"score": _short(score), "probability": _short(chance)}
+            describe(label)
+            | {"score": _short(score), "probability": _short(chance)}
+            | ({} if words is None else {"words": words(batch, place, label)})
             for label, score, chance in zip(labels, scores, chances, strict=True)
             if label >= 0
         ]
-        yield json.dumps({"row": row, "id": identity, "labels": found}) + "\n"
+        yield json.dumps({"row": batch.rows[place], "id": batch.ids[place], "labels": found}) + "\n"
 
 
 def _short(number: float) -> float:

@@ -19,13 +19,29 @@ class Search(StrEnum):
     beam = "beam"
 
 
-ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+def not_empty(path: str | None) -> str | None:
+    """Refuse an empty path, as from a shell variable that is not set."""
+    if path == "":
+        raise typer.BadParameter("it must name a file or folder; got an empty string.")
+    return path
+
+
+ModelPath = Annotated[
+    str, typer.Argument(metavar="MODEL", help="The folder of a trained model.", callback=not_empty)
+]
+ModelOut = Annotated[
+    str,
+    typer.Option(
+        "-o", "--out", metavar="MODEL", help="The folder to write the model to.", callback=not_empty
+    ),
+]
 DataPath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
         help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; also .gz, .xz or "
         ".bz2; - reads standard input.",
+        callback=not_empty,
     ),
 ]
 TextFields = Annotated[
@@ -42,7 +58,34 @@ Strict = Annotated[
 ]
 Names = Annotated[
     str | None,
-    typer.Option("--names", metavar="FILE", help="Readable names: a tag and its name per line, or JSON."),
+    typer.Option(
+        "--names",
+        metavar="FILE",
+        help="Readable names: a tag and its name per line, or JSON.",
+        callback=not_empty,
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="FILE", help="Suggest only these tags: one per line.", callback=not_empty),
+]
+Never = Annotated[
+    str | None,
+    typer.Option(
+        "--never", metavar="FILE", help="Never suggest these tags: one per line.", callback=not_empty
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="FILE",
+        help="Suggest at most one tag of a group: a tag and its group per line, or JSON.",
+        callback=not_empty,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")
 ]
 Tail = Annotated[
     float | None,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +16,11 @@ import numpy.typing as npt
 from longleaf._estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console
-from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data
+from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data, open_source
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
 from longleaf.tagger import Tagger
-
-if TYPE_CHECKING:
-    from longleaf.io.streams import Source
 
 TABLE, XMLC = "table", "xmlc"
 XMLC_HEADER = re.compile(rb"\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?(\n|$)")
@@ -83,8 +79,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 def open_table(path: str, fields: dict[str, Any], **options: Any) -> TableReader:
     """Begin to read a table, standard input included."""
-    source: Source = sys.stdin.buffer if path == STANDARD_INPUT else path
-    return read_table(source, **fields, **options)
+    return read_table(open_source(path), **fields, **options)
 
 
 def report(reader: TableReader) -> None:
@@ -116,6 +111,11 @@ class DigestedRecords:
         """Give a SHA-256 over texts and tags; the same for a table in any format or compression."""
         return f"sha256:{self._sha.hexdigest()}"
 
+    def origin(self) -> dict[str, Any]:
+        """Say where a model of these records came from."""
+        found = self._reader.report
+        return {"data": found.source, "data_digest": self.digest(), "faults": dict(found.counts)}
+
 
 def record_batches(reader: TableReader) -> Iterator[list[Record]]:
     """Give records some thousands, or some megabytes of text, at a time."""
@@ -133,11 +133,19 @@ def record_batches(reader: TableReader) -> Iterator[list[Record]]:
 
 def load_judged(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Data:
     """Read texts and true tags; tags that training never saw are the columns after those of the model."""
+    name, X, tags = read_judged(tagger, path, fields, strict)
+    return Data(name, X, tagger.transform_tags(tags, unseen="add"))
+
+
+def read_judged(
+    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool
+) -> tuple[str, Any, list[list[str]]]:
+    """Read a table as a tagger does: what messages call it, the features, and the true tags."""
     tags: list[list[str]] = []
     with open_table(path, tagger.fields_ | fields, strict=strict) as reader:
         X = tagger.vectorizer_.transform(_texts(reader, tags))
     report(reader)
-    return Data(reader.report.source, X, tagger.transform_tags(tags, unseen="add"))
+    return reader.report.source, X, tags
 
 
 def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
@@ -150,7 +158,7 @@ def load_tag_gain(path: str, tagger: Tagger) -> npt.NDArray[np.float64]:
     """Read what tags are worth from a file of a tag and a number per line; the others are worth 1."""
     number = {tag: place for place, tag in enumerate(tagger.classes_)}
     gains = np.ones(len(number))
-    for tag, text in read_names(sys.stdin.buffer if path == STANDARD_INPUT else path).items():
+    for tag, text in read_names(open_source(path)).items():
         try:
             gain = float(text)
         except ValueError:

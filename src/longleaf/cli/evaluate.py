@@ -12,6 +12,7 @@ import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
+from longleaf.cli._filters import Filters, filtered_top_k
 from longleaf.cli._tables import check_form_matches, given, label_model, load_judged
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as judge
@@ -48,16 +49,23 @@ def evaluate(
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
+    only: _options.Only = None,
+    never: _options.Never = None,
+    groups: _options.Groups = None,
     strict: _options.Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Predict the rows of DATA and judge that by their true labels."""
+    """Predict the rows of DATA and judge that by all of their true labels."""
     places = _options.parse_places(k)
     loaded = load(model)
     trained = label_model(loaded)
     constants = _options.parse_propensity(propensity, trained)
     fields = given(text=text, tags=tags, separator=separator)
     check_form_matches(data, loaded, fields | given(strict=strict))
+    filters = Filters.read(loaded, only=only, never=never, groups=groups, strict=strict)
+    dial = {"tail": tail, "gain": None, "propensity": constants, "search": search.value, "beam": beam}
+    dial = filters.dial(loaded, dial) | {"n_jobs": threads}
+    group = filters.group_of_label(loaded)
     with _console.waiting(f"reading {data}"):
         rows = load_judged(loaded, data, fields, strict) if isinstance(loaded, Tagger) else load_data(data)
     if not isinstance(loaded, Tagger):
@@ -67,16 +75,8 @@ def evaluate(
     counts = np.pad(trained.label_counts_, (0, rows.Y.shape[1] - trained.n_labels_))
     with _console.progress_bar("predicting") as progress:
         start = time.perf_counter()
-        top = trained.top_k(
-            rows.X,
-            min(max(places), trained.n_labels_),
-            tail=tail,
-            propensity=constants,
-            search=search.value,
-            beam=beam,
-            n_jobs=threads,
-            progress=progress,
-        )
+        k_most = min(max(places), trained.n_labels_)
+        top = filtered_top_k(trained, rows.X, k_most, group, dial | {"progress": progress})
         seconds = time.perf_counter() - start
     worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
     metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)

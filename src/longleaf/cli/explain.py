@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
+from longleaf.cli._data import STANDARD_INPUT, open_source
+from longleaf.cli._filters import Filters
 from longleaf.io.names import read_names
+from longleaf.io.streams import read_chunks
 from longleaf.models import load
 from longleaf.tagger import Tagger
 from longleaf.words import Explanation
@@ -18,7 +20,6 @@ from longleaf.words import Explanation
 if TYPE_CHECKING:
     from rich.text import Text
 
-STANDARD_INPUT = "-"
 MOST_WORDS = 8
 """Words that are listed on each side."""
 LEAST = 0.005
@@ -40,8 +41,13 @@ def explain(
     k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many tags without --tag.")] = 3,
     tail: _options.Tail = None,
     names: _options.Names = None,
+    only: _options.Only = None,
+    never: _options.Never = None,
+    groups: _options.Groups = None,
 ) -> None:
     """Suggest tags for a text and say which of its words spoke for and against them."""
+    if tag is not None and (only or never or groups):
+        raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
     tagger = load(model)
     if not isinstance(tagger, Tagger):
         raise DataError(
@@ -50,12 +56,14 @@ def explain(
     if names is not None:
         tagger.names = read_names(names)
     if text == STANDARD_INPUT:
-        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("--text must hold at least one word; got none.")
     scores: dict[str, float | None] = {tag: None} if tag is not None else {}
     if tag is None:
-        scores = {one.tag: one.score if tail else None for one in tagger.suggest([text], k, tail=tail)[0]}
+        filters = Filters.read(tagger, only=only, never=never, groups=groups)
+        found = tagger.suggest([text], k, tail=tail, **vars(filters))[0]
+        scores = {one.tag: one.score if tail else None for one in found}
     console = _console.output()
     for place, (one, score) in enumerate(scores.items()):
         if place:

@@ -27,10 +27,12 @@ def info(
         typer.echo(json.dumps(facts))
         return
     origin = facts.pop("origin")
-    settings = origin.pop("settings", {})
+    settings, tuning = origin.pop("settings", {}), origin.pop("tuning", {})
+    for name in ("trials", "start", "difference"):  # --json has them
+        tuning.pop(name, None)
     facts["bytes"] = f"{facts['bytes']} ({_console.in_words(facts['bytes'])})"
-    for heading, part in (("", facts), ("origin", origin), ("settings", settings)):
-        if heading:
+    for heading, part in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
+        if heading and part:
             typer.echo(f"\n{heading}")
         for name, value in part.items():
             typer.echo(f"  {name:<16} {value}")

@@ -12,9 +12,19 @@ import numpy.typing as npt
 import typer
 
 from longleaf._estimator import LabelEstimator
+from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, load_data, load_gain
-from longleaf.cli._lines import Describe, as_label, as_tag, matrix_batches, text_batches, write_lines
+from longleaf.cli._filters import Filters
+from longleaf.cli._lines import (
+    Describe,
+    as_label,
+    as_tag,
+    matrix_batches,
+    text_batches,
+    words_of,
+    write_lines,
+)
 from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
 from longleaf.io.names import read_names
 from longleaf.io.streams import open_replacing
@@ -37,6 +47,7 @@ def predict(
             metavar="FILE",
             help="What each label is worth, one number per line; "
             "a tag and its number per line for a model of texts.",
+            callback=_options.not_empty,
         ),
     ] = None,
     propensity: _options.Propensity = None,
@@ -45,23 +56,39 @@ def predict(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     names: _options.Names = None,
+    only: _options.Only = None,
+    never: _options.Never = None,
+    groups: _options.Groups = None,
+    show_words: Annotated[
+        bool, typer.Option("--show-words", help="Also name the words that spoke for each tag.")
+    ] = False,
     strict: _options.Strict = False,
     out: Annotated[
         str,
-        typer.Option("-o", "--out", metavar="OUT", help="The file to write; left out, standard output."),
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT",
+            help="The file to write; left out, standard output.",
+            callback=_options.not_empty,
+        ),
     ] = STANDARD_OUTPUT,
     force: Annotated[bool, typer.Option("--force", help="Replace the file that is there.")] = False,
 ) -> None:
     """Write the best labels of each row of DATA as JSON, one line per row."""
     if tail is not None and gain is not None:
         raise typer.BadParameter("--tail and --gain cannot be given together.")
-    if gain == data == "-":
-        raise typer.BadParameter("Only one of DATA and --gain can be standard input.")
+    if [data, gain, only, never, groups].count("-") > 1:
+        raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     if out != STANDARD_OUTPUT:
         check_new_file(out, force)
+    elif sys.stdout is None:
+        raise DataError("Standard output is closed; name a file by -o.")
+    if propensity is not None and not tail:
+        _console.note("--propensity has no effect here: it says what --tail values rare labels by.")
     loaded = load(model)
     trained = label_model(loaded)
-    about_texts = given(text=text, names=names, strict=strict)
+    about_texts = given(text=text, names=names, strict=strict) | ({"show-words": True} if show_words else {})
     check_form_matches(data, loaded, about_texts)
     dial: dict[str, Any] = {
         "tail": tail,
@@ -71,6 +98,8 @@ def predict(
         "beam": beam,
         "n_jobs": threads,
     }
+    filters = Filters.read(loaded, only=only, never=never, groups=groups, strict=strict)
+    dial, group = filters.dial(loaded, dial), filters.group_of_label(loaded)
     with ExitStack() as stack:
         reader: TableReader | None = None
         describe: Describe = as_label
@@ -83,7 +112,9 @@ def predict(
         else:
             batches = matrix_batches(_load_features(data, loaded))
         file, progress = _destination(out, stack)
-        write_lines(file, trained, batches, describe, min(k, trained.n_labels_), dial, progress)
+        words = words_of(loaded) if show_words and isinstance(loaded, Tagger) else None
+        k = min(k, trained.n_labels_)
+        write_lines(file, trained, batches, describe, k, dial, group=group, words=words, progress=progress)
     if reader is not None and reader.report.problems:
         report(reader)
 

@@ -29,7 +29,14 @@ Choose = Callable[[Any], Parts]
 def split(
     data: _options.DataPath,
     out: Annotated[
-        str, typer.Option("-o", "--out", metavar="FOLDER", help="The folder of the parts; made if needed.")
+        str,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FOLDER",
+            help="The folder of the parts; made if needed.",
+            callback=_options.not_empty,
+        ),
     ],
     dev: Annotated[
         float, typer.Option("--dev", min=0.0, max=1.0, metavar="SHARE", help="Rows to choose by.")

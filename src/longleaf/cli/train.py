@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-import math
 import time
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from longleaf._validation import DataError, ModelExistsError
 from longleaf.br import BR
-from longleaf.cli import _console
-from longleaf.cli._data import Data, load_data
-from longleaf.cli._options import DataPath, Names, Separator, Strict, TagsField, TextFields, Threads
-from longleaf.cli._tables import TABLE, XMLC, DigestedRecords, data_form, given, open_table
-from longleaf.io import storage
+from longleaf.cli import _console, _vectorizer
+from longleaf.cli._data import check_new_model
+from longleaf.cli._options import (
+    DataPath,
+    ModelOut,
+    Names,
+    Seed,
+    Separator,
+    Strict,
+    TagsField,
+    TextFields,
+    Threads,
+)
+from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._training import (
+    LARGEST,
+    MOST_TREES,
+    Loss,
+    TreeKind,
+    check_cost,
+    check_threshold,
+    is_table,
+    load_labelled,
+    origin,
+    trained_sentence,
+)
 from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
 from longleaf.tagger import Tagger
+from longleaf.text import TextVectorizer
 
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
-LARGEST_SEED = 2**32 - 1
+OPTIONS = {"n_trees": "--trees", "max_leaf": "--max-leaf"}
 
 
 class Kind(StrEnum):
@@ -33,42 +53,48 @@ class Kind(StrEnum):
     br = "br"
 
 
-class Loss(StrEnum):
-    """The loss of the classifiers."""
-
-    log = "log"
-    squared_hinge = "squared-hinge"
-
-
 def train(
     data: DataPath,
-    out: Annotated[
-        str, typer.Option("-o", "--out", metavar="MODEL", help="The folder to write the model to.")
-    ],
+    out: ModelOut,
     preset: Annotated[
         Preset | None,
         typer.Option("--preset", help="A published system's settings; options given beside it win."),
     ] = None,
     trees: Annotated[
-        int | None, typer.Option("--trees", min=1, metavar="N", help="Trees to average.")
+        int | None, typer.Option("--trees", min=1, max=MOST_TREES, metavar="N", help="Trees to average.")
     ] = None,
     loss: Annotated[Loss | None, typer.Option("--loss", help="The loss of the node classifiers.")] = None,
     cost: Annotated[
         float | None,
         typer.Option(
-            "-C", metavar="C", help="The cost of an error: a larger one fits the data more closely."
+            "-C",
+            metavar="C",
+            help="The cost of an error: a larger one fits the data more closely.",
+            callback=check_cost,
         ),
     ] = None,
     arity: Annotated[
-        int | None, typer.Option("--arity", min=2, metavar="N", help="Children of an inner node.")
+        int | None,
+        typer.Option("--arity", min=2, max=LARGEST, metavar="N", help="Children of an inner node."),
     ] = None,
     max_leaf: Annotated[
         int | None,
-        typer.Option("--max-leaf", min=1, metavar="N", help="Most labels of a cluster that is not split."),
+        typer.Option(
+            "--max-leaf",
+            min=1,
+            max=LARGEST,
+            metavar="N",
+            help="Most labels of a cluster that is not split.",
+        ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="The same seed gives the same model.")
-    ] = 1,
+    tree: Annotated[TreeKind | None, typer.Option("--tree", help="How the trees are built.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold", metavar="W", help="Drop weights of smaller magnitude.", callback=check_threshold
+        ),
+    ] = None,
+    seed: Seed = 1,
     threads: Threads = None,
     model: Annotated[
         Kind, typer.Option("--model", help="Label trees, or one classifier per label (binary relevance).")
@@ -78,31 +104,44 @@ def train(
     separator: Separator = None,
     names: Names = None,
     strict: Strict = False,
+    analyzer: _vectorizer.AnalyzerOption = None,
+    ngrams: _vectorizer.Ngrams = None,
+    chars: _vectorizer.Chars = None,
+    min_df: _vectorizer.MinDf = None,
+    max_df: _vectorizer.MaxDf = None,
+    max_features: _vectorizer.MaxFeatures = None,
+    hashing: _vectorizer.Hash = None,
+    keep_case: _vectorizer.KeepCase = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
     start = time.perf_counter()
-    chosen = {"n_trees": trees, "loss": loss, "C": cost, "arity": arity, "max_leaf": max_leaf}
-    settings = {name: value for name, value in chosen.items() if value is not None}
-    estimator = _make_estimator(model, preset, settings, seed, threads)
-    try:
-        storage.check_target(out, force)
-    except ModelExistsError as error:
-        raise ModelExistsError(str(error).replace("with force", "with --force")) from None
+    chosen = given(n_trees=trees, loss=loss, C=cost, arity=arity, max_leaf=max_leaf, tree=tree)
+    if threshold is not None:
+        chosen["threshold"] = threshold
+    estimator = _make_estimator(model, preset, chosen, seed, threads)
+    words = _vectorizer.vectorizer_settings(
+        analyzer=analyzer,
+        ngrams=ngrams,
+        chars=chars,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        hashing=hashing,
+        keep_case=keep_case,
+    )
+    check_new_model(out, force)
     fields = given(text=text, tags=tags, separator=separator)
-    about_texts = fields | given(names=names, strict=strict)
-    form = data_form(data)
-    if about_texts and form == XMLC:
-        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {data} is an XMLC file.")
+    about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
-    if about_texts or form == TABLE:
-        trained = _train_on_texts(estimator, data, fields, names, strict)
+    if is_table(data, about_texts):
+        vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
+        tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+        trained = _train_on_texts(tagger, data, fields, strict)
     else:
         trained = _train_on_features(estimator, data)
     trained.save(out, force=force)
-    seconds = time.perf_counter() - start
-    memory, size = (_console.in_words(n) for n in (_console.peak_memory(), storage.folder_bytes(out)))
-    typer.echo(f"{out}: trained in {seconds:.1f} s, peak memory {memory}, model size {size}")
+    typer.echo(trained_sentence(out, start))
 
 
 def _make_estimator(
@@ -111,36 +150,30 @@ def _make_estimator(
     """Give the estimator that the options ask for; what is not asked for stays at its default."""
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
-    if not 0 < settings.get("C", 1.0) < math.inf:
-        raise typer.BadParameter(f"-C must be a finite number above 0; got {settings['C']:g}.")
     if kind is Kind.br:
-        foreign = sorted(set(settings) - {"loss", "C"}) + ["preset"] * (preset is not None)
+        foreign = sorted(set(settings) - {"loss", "C", "threshold"}) + ["preset"] * (preset is not None)
         if foreign:
-            option = {"n_trees": "--trees", "max_leaf": "--max-leaf"}.get(foreign[0], f"--{foreign[0]}")
+            option = OPTIONS.get(foreign[0], f"--{foreign[0]}")
             raise typer.BadParameter(f"{option} is about trees; it cannot be given with --model br.")
         return BR(**settings, **common)
     named = preset_settings(preset.value) if preset is not None else {}
     if settings.get("loss", named.get("loss")) != named.get("loss"):
         named.pop("C", None)  # it was chosen for the preset's own loss
-    return PLT(**(named | settings), **common)
-
-
-def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
-    with _console.waiting(f"reading {path}"):
-        rows = load_data(path)
-    if rows.Y.nnz == 0:
-        raise DataError(f"{rows.name} must have at least one label to train on; got {rows.sizes}.")
-    _console.note(f"{rows.name}: {rows.sizes}")
-    with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress)
-    estimator.origin_ |= _origin(rows)
+    estimator = PLT(**(named | settings), **common)
+    if estimator.tree == "merged" and estimator.arity & (estimator.arity - 1):
+        raise typer.BadParameter(f"--arity must be a power of two with --tree merged; got {estimator.arity}.")
     return estimator
 
 
-def _train_on_texts(
-    estimator: PLT | BR, path: str, fields: dict[str, Any], names: str | None, strict: bool
-) -> Tagger:
-    tagger = Tagger(estimator, names=None if names is None else read_names(names))
+def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
+    rows = load_labelled(path)
+    with _console.progress_bar("training") as progress:
+        estimator.fit(rows.X, rows.Y, progress=progress)
+    estimator.origin_ |= origin(rows)
+    return estimator
+
+
+def _train_on_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
@@ -148,10 +181,5 @@ def _train_on_texts(
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
-    origin = {"data": reader.report.source, "data_digest": records.digest(), "rows": fitted.n_rows_}
-    fitted.origin_ |= origin | {"faults": dict(reader.report.counts)}
+    fitted.origin_ |= records.origin() | {"rows": fitted.n_rows_}
     return tagger
-
-
-def _origin(data: Data) -> dict[str, Any]:
-    return {"data": data.name, "data_digest": data.digest(), "rows": data.X.shape[0]}

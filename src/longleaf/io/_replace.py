@@ -111,10 +111,18 @@ def _claim(target: Path) -> tuple[Path, int]:
         staging = target.parent / f".{target.name}.longleaf-{secrets.token_hex(4)}"
         # Another writer's tidying may take a folder between its making and its locking: then make another.
         with suppress(FileExistsError):
-            os.mkdir(staging)
+            _make(staging, target)
             lock = _lock(staging)
             if lock is not None:
                 return staging, lock
+
+
+def _make(staging: Path, target: Path) -> None:
+    try:
+        os.mkdir(staging)
+    except OSError as error:
+        error.filename = str(target)  # the name that the caller knows
+        raise
 
 
 def _lock(staging: Path) -> int | None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
@@ -127,6 +127,9 @@ def open_replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             else:
                 yield file
         os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError) and error.filename == str(beside):
+            error.filename = os.fspath(path)  # the name that the caller knows
         raise

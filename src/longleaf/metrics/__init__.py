@@ -1,7 +1,8 @@
 """How good are ranked labels: on average over rows, over labels, and apart for frequent and rare labels."""
 
+from longleaf.metrics._compare import Difference, compare
 from longleaf.metrics._evaluate import evaluate
 from longleaf.metrics._frequency import FrequencyBin, frequency_table
 from longleaf.metrics._scorer import make_scorer
 
-__all__ = ["FrequencyBin", "evaluate", "frequency_table", "make_scorer"]
+__all__ = ["Difference", "FrequencyBin", "compare", "evaluate", "frequency_table", "make_scorer"]

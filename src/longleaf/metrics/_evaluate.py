@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from longleaf._validation import LabelsLike, check_per_label
 from longleaf.metrics._hits import Floats, Hits, Ints, check_k, check_problem, find_hits, first, label_counts
+from longleaf.metrics._ranking import best_gains, ndcg_curves, precision_curves, recall_curves, scored_hits
 
 
 def evaluate(
@@ -89,10 +90,9 @@ def evaluate(
     curves = _rank_curves(hits.astype(np.float64), n_true)
     if inverse_propensity is not None:
         gains = check_per_label(inverse_propensity, truth.shape[1], "inverse_propensity")
-        # A pad (-1) picks the 0 at the end.
-        scored = _rank_curves(hits * np.append(gains, 0.0)[labels], n_true)
+        scored = _rank_curves(scored_hits(hits, labels, gains), n_true)
         if normalize:
-            best = _rank_curves(_best_gains(truth, gains, max(places)), n_true)
+            best = _rank_curves(best_gains(truth, gains, max(places)), n_true)
             scored = {name: _ratio(curve, best[name]) for name, curve in scored.items()}
         curves |= {f"ps{name}": curve for name, curve in scored.items()}
     result = {f"{name}@{at}": 100.0 * float(curve[at - 1]) for name, curve in curves.items() for at in places}
@@ -102,34 +102,12 @@ def evaluate(
     return result | {f"{name}@{at}": 100.0 * per_k[at][name] for name in names for at in places}
 
 
-def _best_gains(truth: sp.csr_array, gains: Floats, width: int) -> Floats:
-    """Gains of the best possible ranking of every row, [rows, width], 0 past its labels."""
-    n_rows, n_labels = truth.shape
-    n_true = np.diff(truth.indptr)
-    by_gain = np.argsort(-gains)
-    rank = np.empty(n_labels, np.int64)
-    rank[by_gain] = np.arange(n_labels)
-    # Sorting whole numbers (row, rank) is many times faster than sorting gains within rows.
-    row_of = np.repeat(np.arange(n_rows), n_true)
-    ranks = np.sort(row_of * n_labels + rank[truth.indices]) - row_of * n_labels
-    place = np.arange(len(ranks)) - truth.indptr[row_of]
-    inside = place < width
-    best = np.zeros((n_rows, width))
-    best[row_of[inside], place[inside]] = gains[by_gain[ranks[inside]]]
-    return best
-
-
 def _rank_curves(gained: Floats, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
     """Mean over the rows of precision, recall and nDCG at 1, 2, …, width, from what each place gained."""
-    n_rows, width = gained.shape
-    place = np.arange(1, width + 1)
-    total = gained.cumsum(axis=1)
-    discount = 1.0 / np.log2(place + 1.0)
-    full = np.minimum(place, np.maximum(n_true, 1)[:, None])
     return {
-        "p": total.mean(axis=0) / place,
-        "recall": (1.0 / np.maximum(n_true, 1)) @ total / n_rows,
-        "ndcg": ((gained * discount).cumsum(axis=1) / discount.cumsum()[full - 1]).mean(axis=0),
+        "p": precision_curves(gained).mean(axis=0),
+        "recall": recall_curves(gained, n_true).mean(axis=0),
+        "ndcg": ndcg_curves(gained, n_true).mean(axis=0),
     }
 
 

@@ -1,0 +1,74 @@
+"""What `train` and `tune` share: options of the trees, and how a model's origin is noted."""
+
+from __future__ import annotations
+
+import math
+import time
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+from longleaf._validation import DataError
+from longleaf.cli import _console
+from longleaf.cli._data import Data, load_data
+from longleaf.cli._tables import TABLE, XMLC, data_form
+from longleaf.io import storage
+from longleaf.plt import TREES
+
+MOST_TREES = 1000
+LARGEST = 2**31 - 1  # as native code counts
+
+
+class Loss(StrEnum):
+    """The loss of the classifiers."""
+
+    log = "log"
+    squared_hinge = "squared-hinge"
+
+
+TreeKind = StrEnum("TreeKind", {name: name for name in TREES})  # type: ignore[misc]
+
+
+def check_cost(cost: float | None) -> float | None:
+    """Refuse a C that is not a finite number above 0."""
+    if cost is not None and not 0 < cost < math.inf:
+        raise typer.BadParameter(f"-C must be a finite number above 0; got {cost:g}.")
+    return cost
+
+
+def check_threshold(threshold: float | None) -> float | None:
+    """Refuse a threshold that is not a finite number of at least 0."""
+    if threshold is not None and not 0 <= threshold < math.inf:
+        raise typer.BadParameter(f"--threshold must be a finite number of at least 0; got {threshold:g}.")
+    return threshold
+
+
+def is_table(path: str, about_texts: dict[str, Any]) -> bool:
+    """Tell texts from features, by what was asked for or by the file; refuse if they do not agree."""
+    form = data_form(path)
+    if about_texts and form == XMLC:
+        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {path} is an XMLC file.")
+    return bool(about_texts) or form == TABLE
+
+
+def load_labelled(path: str) -> Data:
+    """Read features and labels to train on, and say how much there is."""
+    with _console.waiting(f"reading {path}"):
+        rows = load_data(path)
+    if rows.Y.nnz == 0:
+        raise DataError(f"{rows.name} must have at least one label to train on; got {rows.sizes}.")
+    _console.note(f"{rows.name}: {rows.sizes}")
+    return rows
+
+
+def origin(rows: Data) -> dict[str, Any]:
+    """Say where a model of features came from."""
+    return {"data": rows.name, "data_digest": rows.digest(), "rows": rows.X.shape[0]}
+
+
+def trained_sentence(out: str, start: float) -> str:
+    """Say what a training took since ``start``, and how large the model is."""
+    seconds = time.perf_counter() - start
+    memory, size = (_console.in_words(n) for n in (_console.peak_memory(), storage.folder_bytes(out)))
+    return f"{out}: trained in {seconds:.1f} s, peak memory {memory}, model size {size}"

@@ -1,0 +1,171 @@
+"""Options that list the values to try, and a table of what they came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longleaf.cli import _console
+from longleaf.cli._training import LARGEST, MOST_TREES, Loss, TreeKind
+from longleaf.tune import Trial, Tuning
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+PANEL = "Values to try, separated by commas"
+OPTIONS = {
+    "loss": "--loss",
+    "C": "-C",
+    "arity": "--arity",
+    "max_leaf": "--max-leaf",
+    "n_trees": "--trees",
+    "threshold": "--threshold",
+    "tree": "--tree",
+}
+
+
+def _listed(name: str, help: str) -> Any:
+    return typer.Option(OPTIONS[name], metavar="V,…", help=help, rich_help_panel=PANEL)
+
+
+Trees = Annotated[str | None, _listed("n_trees", "Numbers of trees. Left out, 1,3.")]
+Losses = Annotated[str | None, _listed("loss", "Losses. Left out, log,squared-hinge.")]
+Costs = Annotated[
+    str | None, _listed("C", "Costs of an error. Left out, 4 to 64 for log and 0.25 to 4 for squared-hinge.")
+]
+Arities = Annotated[str | None, _listed("arity", "Children of an inner node. Left out, 2,8,16,32.")]
+MaxLeaves = Annotated[
+    str | None, _listed("max_leaf", "Most labels of a cluster that is not split. Left out, 20,50,100,200.")
+]
+Thresholds = Annotated[
+    str | None, _listed("threshold", "Weights of smaller magnitude are dropped. Left out, 0.05,0.1.")
+]
+TreeKinds = Annotated[str | None, _listed("tree", "How trees are built. Left out, kmeans.")]
+
+
+def space(
+    trees: str | None,
+    loss: str | None,
+    cost: str | None,
+    arity: str | None,
+    max_leaf: str | None,
+    threshold: str | None,
+    tree: str | None,
+) -> dict[str, list[Any]]:
+    """Read the lists that were given, before any data."""
+    asked = {
+        "loss": (loss, _choice([one.value for one in Loss])),
+        "C": (cost, _number(0, above=True)),
+        "arity": (arity, _whole(2, LARGEST)),
+        "max_leaf": (max_leaf, _whole(1, LARGEST)),
+        "n_trees": (trees, _whole(1, MOST_TREES)),
+        "threshold": (threshold, _number(0)),
+        "tree": (tree, _choice([one.value for one in TreeKind])),
+    }
+    found = {name: _read(name, text, read) for name, (text, read) in asked.items() if text is not None}
+    if "merged" in found.get("tree", []) and any(one & (one - 1) for one in found.get("arity", [])):
+        raise typer.BadParameter("--arity must be powers of two with --tree merged.")
+    return found
+
+
+def _read(name: str, text: str, read: Callable[[str], Any]) -> list[Any]:
+    return [read_one for part in text.split(",") for read_one in [_read_one(name, part.strip(), read)]]
+
+
+def _read_one(name: str, part: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(part)
+    except ValueError as error:
+        raise typer.BadParameter(f"{OPTIONS[name]} must list {error}; got {part!r}.") from None
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(part: str) -> int:
+        if not part.isdecimal() or not low <= int(part) <= high:
+            raise ValueError(f"whole numbers from {low} to {high}")
+        return int(part)
+
+    return read
+
+
+def _number(low: float, above: bool = False) -> Callable[[str], float]:
+    def read(part: str) -> float:
+        try:
+            number = float(part)
+        except ValueError:
+            number = math.nan
+        if not low <= number < math.inf or (above and number == low):
+            raise ValueError(f"finite numbers {'above' if above else 'of at least'} {low:g}")
+        return number
+
+    return read
+
+
+def _choice(choices: list[str]) -> Callable[[str], str]:
+    def read(part: str) -> str:
+        if part not in choices:
+            raise ValueError(f"some of {', '.join(choices)}")
+        return part
+
+    return read
+
+
+def show(found: Tuning) -> None:
+    """Print what was tried, what was chosen and why."""
+    console = _console.output()
+    console.print(_table(found))
+    console.print(f"chosen   {as_options(found.settings)}", soft_wrap=True)
+    for line in reasons(found):
+        console.print(line, soft_wrap=True)
+
+
+def reasons(found: Tuning) -> list[str]:
+    """Say in a few lines why the chosen settings were."""
+    change = found.difference
+    dial = f" with tail {found.tail:g}" if found.tail else ""
+    lines = [f"because  {found.metric} is {found.value:.2f} on {found.dev_rows} rows to choose by{dial}"]
+    if found.settings == found.start:
+        return [*lines, "         and nothing that was tried is better than the starting settings."]
+    verdict = "clear" if change.is_clear else "it may be chance"
+    interval = f"{change.difference:+.2f}, 95 % between {change.low:+.2f} and {change.high:+.2f}: {verdict}"
+    return [*lines, f"         and {change.a:.2f} with the starting settings ({interval})."]
+
+
+def as_options(settings: dict[str, Any]) -> str:
+    """Give settings as options of ``longleaf train``."""
+    return " ".join(f"{OPTIONS[name]} {_short(value)}" for name, value in settings.items())
+
+
+def _table(found: Tuning) -> Table:
+    """List each setting once, with what it reached in each rung; the best that went furthest comes first."""
+    from rich import box
+    from rich.table import Table
+
+    sizes = sorted({trial.rows for trial in found.trials})
+    title = f"{found.metric} of each setting, by rows that it was trained on"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("", *(OPTIONS[name].lstrip("-") for name in found.settings)):
+        table.add_column(heading, no_wrap=True)
+    for heading in (*map(str, sizes), "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    by_candidate: dict[int, list[Trial]] = {}
+    for trial in found.trials:
+        by_candidate.setdefault(trial.candidate, []).append(trial)
+    for trials in sorted(
+        by_candidate.values(), key=lambda own: (-len(own), -own[-1].value, own[-1].candidate)
+    ):
+        settings = trials[0].settings
+        chosen = settings == found.settings
+        remark = "chosen" if chosen else "start" if settings == found.start else ""
+        values = [f"{trial.value:.2f}" for trial in trials] + [""] * (len(sizes) - len(trials))
+        seconds = f"{sum(trial.seconds for trial in trials):.1f}"
+        cells = (remark, *(_short(value) for value in settings.values()), *values, seconds)
+        table.add_row(*cells, style="bold" if chosen else "")
+    return table
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

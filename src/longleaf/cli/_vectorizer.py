@@ -1,0 +1,152 @@
+"""How texts become numbers, as options: the parameters of `TextVectorizer` that people change."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from longleaf._text_checks import check_parameters
+from longleaf.text import TextVectorizer
+
+PANEL = "Words"
+
+
+class Analyzer(StrEnum):
+    """What terms are made of."""
+
+    word = "word"
+    char = "char"
+    char_wb = "char_wb"
+
+
+AnalyzerOption = Annotated[
+    Analyzer | None,
+    typer.Option(
+        "--analyzer",
+        help="Terms of words (the default), of characters, or of characters inside words.",
+        rich_help_panel=PANEL,
+    ),
+]
+Ngrams = Annotated[
+    str | None,
+    typer.Option(
+        "--ngrams",
+        metavar="MIN,MAX",
+        help="The shortest and the longest terms: 1,2 is words and pairs of words. Left out, 1,1.",
+        rich_help_panel=PANEL,
+    ),
+]
+Chars = Annotated[
+    str | None,
+    typer.Option(
+        "--chars",
+        metavar="MIN,MAX",
+        help="Beside the words, also pieces of words of so many characters, as in 3,5.",
+        rich_help_panel=PANEL,
+    ),
+]
+MinDf = Annotated[
+    str | None,
+    typer.Option(
+        "--min-df",
+        metavar="N",
+        help="Leave out terms in fewer texts: a whole number, or a share such as 0.001.",
+        rich_help_panel=PANEL,
+    ),
+]
+MaxDf = Annotated[
+    str | None,
+    typer.Option(
+        "--max-df",
+        metavar="N",
+        help="Leave out terms in more texts: a whole number, or a share such as 0.5.",
+        rich_help_panel=PANEL,
+    ),
+]
+MaxFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--max-features", min=1, metavar="N", help="Keep only the most frequent terms.", rich_help_panel=PANEL
+    ),
+]
+Hash = Annotated[
+    int | None,
+    typer.Option(
+        "--hash",
+        min=1,
+        metavar="N",
+        help="Hash terms into so many columns: memory is bounded, explanations guess the words.",
+        rich_help_panel=PANEL,
+    ),
+]
+KeepCase = Annotated[
+    bool,
+    typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=PANEL),
+]
+
+OPTIONS = {
+    "analyzer": "--analyzer",
+    "ngram_range": "--ngrams",
+    "char_ngram_range": "--chars",
+    "min_df": "--min-df",
+    "max_df": "--max-df",
+    "max_features": "--max-features",
+    "hashing": "--hash",
+    "lowercase": "--keep-case",
+}
+
+
+def vectorizer_settings(
+    *,
+    analyzer: Analyzer | None,
+    ngrams: str | None,
+    chars: str | None,
+    min_df: str | None,
+    max_df: str | None,
+    max_features: int | None,
+    hashing: int | None,
+    keep_case: bool,
+) -> dict[str, Any]:
+    """Give what was asked for as parameters of `TextVectorizer`; refuse what does not go together."""
+    asked = {
+        "analyzer": None if analyzer is None else analyzer.value,
+        "ngram_range": None if ngrams is None else _range("--ngrams", ngrams),
+        "char_ngram_range": None if chars is None else _range("--chars", chars),
+        "min_df": None if min_df is None else _frequency("--min-df", min_df),
+        "max_df": None if max_df is None else _frequency("--max-df", max_df),
+        "max_features": max_features,
+        "hashing": hashing,
+        "lowercase": False if keep_case else None,
+    }
+    settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    try:
+        check_parameters(TextVectorizer(**settings).get_params())
+    except ValueError as error:
+        names = re.compile("|".join(rf"\b{name}\b" for name in OPTIONS))
+        said = names.sub(lambda match: OPTIONS[match[0]], str(error))
+        said = said.replace("be None or", "be").replace("be None", "be left out")
+        raise typer.BadParameter(said) from None
+    return settings
+
+
+def named_option(settings: dict[str, Any]) -> dict[str, Any]:
+    """Give settings by the names of their options, without dashes in front."""
+    return {OPTIONS[name].removeprefix("--"): value for name, value in settings.items()}
+
+
+def _range(option: str, text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,4})(?:,(\d{1,4}))?", text)
+    if match is None:
+        raise typer.BadParameter(f"{option} must be two whole numbers, as in 1,2; got {text!r}.")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def _frequency(option: str, text: str) -> float:
+    """Read a number of texts, or a share of them if it has a decimal point."""
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{option} must be a number of texts or a share; got {text!r}.") from None

@@ -1,0 +1,200 @@
+"""``longleaf tune``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from longleaf._halving import Trial, parse_metric
+from longleaf._tags import TagCollector
+from longleaf._validation import DataError
+from longleaf.cli import _console, _options, _tuning, _vectorizer
+from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
+from longleaf.cli._tables import DigestedRecords, given, load_judged, open_table
+from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
+from longleaf.io.names import read_names
+from longleaf.plt import PLT
+from longleaf.tagger import Tagger
+from longleaf.text import TextVectorizer
+from longleaf.tune import tune as search
+
+
+def tune(
+    data: _options.DataPath,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="MODEL",
+            help="Train on all of DATA with what was chosen, and write the model to this folder.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            "--dev",
+            metavar="FILE",
+            help="Rows to choose by; left out, some are held out of DATA.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    hold_out: Annotated[
+        float, typer.Option("--hold-out", min=0.0, max=0.9, metavar="SHARE", help="Rows held out of DATA.")
+    ] = 0.1,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="M", help="What to choose by: p@K, ndcg@K or psp@K.")
+    ] = "p@5",
+    tail: Annotated[
+        float | None,
+        typer.Option(
+            "--tail", min=0.0, metavar="T", help="The tail dial; left out, 1 for psp@K and 0 for the others."
+        ),
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=1, max=10000, metavar="N", help="Settings to try.")
+    ] = 18,
+    min_rows: Annotated[
+        int, typer.Option("--min-rows", min=1, metavar="N", help="Rows of the first rung, at least.")
+    ] = 1000,
+    trees: _tuning.Trees = None,
+    loss: _tuning.Losses = None,
+    cost: _tuning.Costs = None,
+    arity: _tuning.Arities = None,
+    max_leaf: _tuning.MaxLeaves = None,
+    threshold: _tuning.Thresholds = None,
+    tree: _tuning.TreeKinds = None,
+    seed: _options.Seed = 1,
+    threads: _options.Threads = None,
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    names: _options.Names = None,
+    strict: _options.Strict = False,
+    analyzer: _vectorizer.AnalyzerOption = None,
+    ngrams: _vectorizer.Ngrams = None,
+    chars: _vectorizer.Chars = None,
+    min_df: _vectorizer.MinDf = None,
+    max_df: _vectorizer.MaxDf = None,
+    max_features: _vectorizer.MaxFeatures = None,
+    hashing: _vectorizer.Hash = None,
+    keep_case: _vectorizer.KeepCase = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Search the settings that matter by successive halving; say what was chosen and why."""
+    begin = time.perf_counter()
+    parse_metric(metric)
+    space = _tuning.space(trees, loss, cost, arity, max_leaf, threshold, tree)
+    words = _vectorizer.vectorizer_settings(
+        analyzer=analyzer,
+        ngrams=ngrams,
+        chars=chars,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        hashing=hashing,
+        keep_case=keep_case,
+    )
+    if data == dev == STANDARD_INPUT:
+        raise typer.BadParameter("Only one of DATA and --dev can be standard input.")
+    if out is not None:
+        check_new_model(out, force)
+    fields = given(text=text, tags=tags, separator=separator)
+    about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
+    estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
+    if is_table(data, about_texts):
+        vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
+        tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+        rows = _read_texts(tagger, data, dev, fields, strict)
+    else:
+        rows = _read_features(data, dev)
+    with _console.progress_bar(f"choosing by {metric}") as progress:
+        found = search(
+            rows.train.X,
+            rows.train.Y,
+            estimator,
+            dev=None if rows.dev is None else (rows.dev.X, rows.dev.Y),
+            dev_share=hold_out,
+            metric=metric,
+            tail=tail,
+            space=space,
+            candidates=candidates,
+            min_rows=min_rows,
+            random_state=seed,
+            progress=progress,
+            report=_tell_rungs(metric),
+        )
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        _tuning.show(found)
+    if out is None:
+        return
+    with _console.progress_bar("training on everything") as progress:
+        model: PLT = found.estimator.fit(rows.train.X, rows.train.Y, progress=progress)
+    model.origin_ |= rows.origin | {"tuning": found.to_dict()}
+    (model if rows.tagger is None else _as_tagger(rows.tagger, model)).save(out, force=force)
+    _console.note(trained_sentence(out, begin))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All rows of DATA, those to choose by if given, where they came from, and what made texts numbers."""
+
+    train: Data
+    dev: Data | None
+    origin: dict[str, Any]
+    tagger: Tagger | None = None
+
+
+def _read_features(path: str, dev: str | None) -> _Rows:
+    rows = load_labelled(path)
+    if dev is None:
+        return _Rows(rows, None, origin(rows))
+    with _console.waiting(f"reading {dev}"):
+        judged = load_data(dev)
+    if (judged.X.shape[1], judged.Y.shape[1]) != (rows.X.shape[1], rows.Y.shape[1]):
+        raise DataError(
+            f"{judged.name} must have {rows.X.shape[1]} features and {rows.Y.shape[1]} labels, "
+            f"as {rows.name} has; got {judged.X.shape[1]} and {judged.Y.shape[1]}."
+        )
+    return _Rows(rows, judged, origin(rows))
+
+
+def _read_texts(tagger: Tagger, path: str, dev: str | None, fields: dict[str, Any], strict: bool) -> _Rows:
+    """Vectorize once; the tagger lacks but its trees afterwards."""
+    collector, vectorizer = TagCollector(), tagger.vectorizer
+    with open_table(path, fields, strict=strict) as reader, _console.waiting(f"reading {path}"):
+        records = DigestedRecords(reader)
+        X = vectorizer.fit_transform(collector.texts(records))
+    tagger.vectorizer_, tagger.fields_ = vectorizer, reader.fields
+    tagger.classes_, Y = collector.sorted_indicator()
+    judged = None if dev is None else load_judged(tagger, dev, {}, strict)
+    about = records.origin() | {"rows": X.shape[0]}
+    return _Rows(Data(reader.report.source, X, Y), judged, about, tagger)
+
+
+def _as_tagger(tagger: Tagger, model: PLT) -> Tagger:
+    tagger.estimator_ = model
+    return tagger
+
+
+def _tell_rungs(metric: str) -> Callable[[Trial], None]:
+    """Give what says, when a rung is over, what it came to."""
+    rung: list[Trial] = []
+
+    def tell(trial: Trial) -> None:
+        if rung and rung[-1].rung != trial.rung:
+            best = max(one.value for one in rung)
+            _console.note(f"{len(rung)} settings on {rung[-1].rows} rows: {metric} up to {best:.2f}")
+            rung.clear()
+        rung.append(trial)
+
+    return tell

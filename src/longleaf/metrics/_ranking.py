@@ -1,0 +1,55 @@
+"""What each row's ranking is worth at 1, 2, …, width: the rows that averages and resamples are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf.metrics._hits import Floats, Hits, Ints
+
+
+def scored_hits(hits: Hits, labels: Ints, gains: Floats) -> Floats:
+    """Give what each place gained [rows, width]; a pad (-1) picks the 0 at the end."""
+    scored: Floats = hits * np.append(gains, 0.0)[labels]
+    return scored
+
+
+def best_gains(truth: sp.csr_array, gains: Floats, width: int) -> Floats:
+    """Gains of the best possible ranking of every row, [rows, width], 0 past its labels."""
+    n_rows, n_labels = truth.shape
+    n_true = np.diff(truth.indptr)
+    by_gain = np.argsort(-gains)
+    rank = np.empty(n_labels, np.int64)
+    rank[by_gain] = np.arange(n_labels)
+    # Sorting whole numbers (row, rank) is many times faster than sorting gains within rows.
+    row_of = np.repeat(np.arange(n_rows), n_true)
+    ranks = np.sort(row_of * n_labels + rank[truth.indices]) - row_of * n_labels
+    place = np.arange(len(ranks)) - truth.indptr[row_of]
+    inside = place < width
+    best = np.zeros((n_rows, width))
+    best[row_of[inside], place[inside]] = gains[by_gain[ranks[inside]]]
+    return best
+
+
+def precision_curves(gained: Floats) -> Floats:
+    """Precision of each row at 1, 2, …, width, from what each place gained [rows, width]."""
+    curves: Floats = gained.cumsum(axis=1) / np.arange(1, gained.shape[1] + 1)
+    return curves
+
+
+def recall_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
+    """Recall of each row; 0 for a row without labels."""
+    curves: Floats = gained.cumsum(axis=1) / np.maximum(n_true, 1)[:, None]
+    return curves
+
+
+def ndcg_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
+    """Give the nDCG of each row: discounted gains over the discounts of as many hits as there can be."""
+    place = np.arange(1, gained.shape[1] + 1)
+    discount = 1.0 / np.log2(place + 1.0)
+    full = np.minimum(place, np.maximum(n_true, 1)[:, None])
+    curves: Floats = (gained * discount).cumsum(axis=1) / discount.cumsum()[full - 1]
+    return curves
