@@ -34,6 +34,7 @@ class Job:
     repeat: int = 1
     timeout: float = 3600.0
     memory_bytes: int | None = None
+    single_rows: int = SINGLE_ROWS
 
 
 def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
@@ -63,7 +64,13 @@ def _ask(job: Job, entry: Entry, search: Search) -> Record:
     asked = _run(
         job,
         entry,
-        {"task": "predict", "options": options, "top": str(top), "k": search.k, "single_rows": SINGLE_ROWS},
+        {
+            "task": "predict",
+            "options": options,
+            "top": str(top),
+            "k": search.k,
+            "single_rows": job.single_rows,
+        },
     )
     if "failed" in asked or search.k < max(quality.CUTS):
         return asked

@@ -23,6 +23,7 @@ AMAZON_RESULT = speed.RESULTS / "scale-amazon.json"
 AMAZON = Cell("hierarchy", scale_cells.AMAZON_LABELS, scale_cells.AMAZON_ROWS, scale_cells.AMAZON_FEATURES)
 AMAZON_C = 32.0  # the paper's for Amazon-670K
 GIB = 2**30
+SINGLE_ROWS = 100
 
 
 def arguments() -> argparse.Namespace:
@@ -109,6 +110,7 @@ def measure(cell: Cell, options: argparse.Namespace) -> list[Record]:
         options.repeat,
         options.timeout,
         int(options.memory * GIB),
+        SINGLE_ROWS,
     )
     entry = scale_cells.entry(cell, AMAZON_C if cell == AMAZON else 16.0)
     records = [record | common for record in runner.measure_entry(job, entry)]
