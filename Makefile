@@ -62,7 +62,7 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
 
-# How cost grows, up to a million labels: hours. What is measured already is kept; LARGEST=30000 for a look.
+# How cost grows, up to a million labels: hours. What is measured already is kept; LARGEST=70000 for a look.
 LARGEST ?= 1000000
 scale: $(STAMP)
 	$(BIN)/python -m pip install --quiet matplotlib

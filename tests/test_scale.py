@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import data, growth, scale, scale_cells  # noqa: E402
-from benchmarks.scale_cells import Cell, usual_rows  # noqa: E402
+from benchmarks.scale_cells import BASE_LABELS, Cell, usual_rows  # noqa: E402
 
 SIZES = np.array([1e3, 1e4, 1e5, 1e6])
 
@@ -40,19 +40,19 @@ def test_r_squared_tells_a_logarithm_from_a_power_law():
 def test_a_model_lies_only_on_the_curves_that_it_belongs_to():
     found = [
         record(1_000, evaluations=10.0),
-        record(10_000, evaluations=20.0),
-        record(10_000, k=50, evaluations=90.0),
-        record(10_000, evaluations=30.0) | {"rows": 50_000},
+        record(BASE_LABELS, evaluations=20.0),
+        record(BASE_LABELS, k=50, evaluations=90.0),
+        record(BASE_LABELS, evaluations=30.0) | {"rows": 50_000},
     ]
     points = {curve.against: list(zip(curve.x, curve.y, strict=True)) for curve in growth.curves(found)}
-    assert points["labels"] == [(1_000, 10), (10_000, 20)]
-    assert points["rows"] == [(usual_rows(10_000), 20), (50_000, 30)]
+    assert points["labels"] == [(1_000, 10), (BASE_LABELS, 20)]
+    assert points["rows"] == [(usual_rows(BASE_LABELS), 20), (50_000, 30)]
     assert points["k"] == [(5, 20), (50, 90)]
 
 
 def test_cells_stay_below_the_largest_size_and_grow_along_a_curve():
-    curves = scale_cells.curves(["hierarchy", "tib-sid"], 30_000)
-    assert all(cell.labels <= 30_000 and (cell.rows or 0) <= 30_000 for curve in curves for cell in curve)
+    curves = scale_cells.curves(["hierarchy", "tib-sid"], 70_000)
+    assert all(cell.labels <= 70_000 and (cell.rows or 0) <= 70_000 for curve in curves for cell in curve)
     for curve in curves:
         sizes = [(cell.labels, cell.rows or 0) for cell in curve]
         assert sizes == sorted(sizes)
@@ -62,7 +62,7 @@ def test_cells_stay_below_the_largest_size_and_grow_along_a_curve():
 def test_only_the_base_cell_is_asked_for_several_k():
     curves = scale_cells.curves(["topics"], 1_000_000)
     several = {cell.name for curve in curves for cell in curve if len(scale_cells.entry(cell).searches) > 3}
-    assert several == {f"topics-10000-{usual_rows(10_000)}"}
+    assert several == {f"topics-{BASE_LABELS}-{usual_rows(BASE_LABELS)}"}
 
 
 def test_a_cell_is_measured_once_and_shown(tmp_path, monkeypatch):
