@@ -97,9 +97,10 @@ def prepare(cell: Cell, folder: Path) -> None:
     assert cell.rows is not None
     assert cell.features is not None
     X, Y = GENERATORS[cell.source](
-        cell.rows + DEV_ROWS,
+        cell.rows,
         cell.features,
         cell.labels,
+        n_test=DEV_ROWS,
         labels_per_row=LABELS_PER_ROW,
         features_per_row=FEATURES_PER_ROW,
         noise=NOISE,

@@ -54,6 +54,14 @@ def test_every_label_occurs_and_the_tail_is_long(generated):
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
+def test_every_label_occurs_before_the_test_rows(generator):
+    X, Y = generator(400, 900, 500, n_test=1600, random_state=6)
+    assert X.shape[0] == Y.shape[0] == 2000
+    assert np.bincount(Y[:400].indices, minlength=500).min() == 1
+    assert np.bincount(Y[400:].indices, minlength=500).min() == 0
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
 def test_the_same_seed_gives_the_same_data_and_another_one_does_not(generator):
     first, again, other = (generator(400, 900, 500, random_state=seed) for seed in (3, 3, 4))
     assert all(same(*pair) for pair in zip(first, again, strict=True))

@@ -49,9 +49,9 @@ def draw_in_range(cumulative: Floats, begin: Ints, end: Ints, random: Random) ->
 
 
 def fill_with_labels(
-    n_rows: int, n_labels: int, labels_per_row: float, draw: DrawLabels, random: Random
+    n_rows: int, n_test: int, n_labels: int, labels_per_row: float, draw: DrawLabels, random: Random
 ) -> sp.csr_matrix[np.float32]:
-    """Give every row some different labels, and every label a row.
+    """Give every row some different labels, and every label one of the rows before the last ``n_test``.
 
     A row has ``1 + Poisson(labels_per_row - 1)`` labels; what was drawn twice is drawn again, a few times.
     Labels that nobody drew take the place of repeated ones, those that are near in number.
@@ -66,7 +66,7 @@ def fill_with_labels(
         if not len(asking):
             break
     rows, labels = np.divmod(pairs, n_labels)
-    _seat_unseen(labels, n_labels, random)
+    _seat_unseen(labels[: np.searchsorted(rows, n_rows - n_test)], n_labels, random)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
     Y = sp.csr_matrix((np.ones(len(labels), np.float32), labels, indptr), shape=(n_rows, n_labels))
     Y.sort_indices()
@@ -74,6 +74,7 @@ def fill_with_labels(
 
 
 def _seat_unseen(labels: Ints, n_labels: int, random: Random) -> None:
+    """Let labels that are missing here replace, in place, occurrences of labels that have others."""
     by_label = np.argsort(labels, kind="stable")
     repeated = by_label[1:][labels[by_label[1:]] == labels[by_label[:-1]]]
     unseen = np.flatnonzero(np.bincount(labels, minlength=n_labels) == 0)

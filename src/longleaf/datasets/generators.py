@@ -30,6 +30,7 @@ def make_hierarchy(
     n_features: int,
     n_labels: int,
     *,
+    n_test: int = 0,
     labels_per_row: float = 5.0,
     features_per_row: float = 75.0,
     noise: float = 0.3,
@@ -47,6 +48,8 @@ def make_hierarchy(
     ----------
     n_rows, n_features, n_labels : int
         The sizes. Every label has at least one row, for which there must be enough rows.
+    n_test : int
+        So many rows more, at the end of both matrices, to be judged by; they count for no label.
     labels_per_row, features_per_row : float
         How many labels and how many different words a row has on average.
     noise : float
@@ -56,9 +59,9 @@ def make_hierarchy(
 
     Returns
     -------
-    X : csr_matrix of float32 [rows, features]
+    X : csr_matrix of float32 [rows + test, features]
         Sublinear tf-idf, rows of unit length.
-    Y : csr_matrix of float32 [rows, labels]
+    Y : csr_matrix of float32 [rows + test, labels]
         Ones where a row has a label. Popularity falls as ``1 / (rank + n_labels / 2000)``.
 
     Examples
@@ -68,6 +71,7 @@ def make_hierarchy(
     ((1000, 5000), (1000, 800), 1)
     """
     _check(n_rows, n_features, n_labels, labels_per_row, features_per_row, noise)
+    n_rows += check_count(n_test, "n_test", low=0)
     random = np.random.default_rng(random_state)
     cumulative = np.concatenate([[0.0], np.cumsum(popularity(n_labels, random))])
     group_of, group_begin = _nested_groups(n_labels, random)
@@ -81,7 +85,7 @@ def make_hierarchy(
         begin, end = group_begin[group], group_begin[group + 1]
         return draw_in_range(cumulative, begin, np.where(end == 0, n_labels, end), random)
 
-    Y = fill_with_labels(n_rows, n_labels, labels_per_row, draw_label, random)
+    Y = fill_with_labels(n_rows, n_test, n_labels, labels_per_row, draw_label, random)
 
     def draw_word(rows: Ints, random: Random) -> Ints:
         label = _some_label(Y, rows, random)
@@ -96,6 +100,7 @@ def make_topics(
     n_features: int,
     n_labels: int,
     *,
+    n_test: int = 0,
     labels_per_row: float = 5.0,
     features_per_row: float = 75.0,
     noise: float = 0.3,
@@ -117,6 +122,7 @@ def make_topics(
     ((1000, 5000), (1000, 800), 1)
     """
     _check(n_rows, n_features, n_labels, labels_per_row, features_per_row, noise)
+    n_rows += check_count(n_test, "n_test", low=0)
     random = np.random.default_rng(random_state)
     n_topics = max(2, round(n_labels**0.5))
     topic = random.integers(n_topics, size=TOPICS_OF_A_LABEL * n_labels)
@@ -140,7 +146,7 @@ def make_topics(
         end = np.where(stray, len(member), topic_begin[chosen + 1])
         return member[draw_in_range(cumulative, begin, end, random)]
 
-    Y = fill_with_labels(n_rows, n_labels, labels_per_row, draw_label, random)
+    Y = fill_with_labels(n_rows, n_test, n_labels, labels_per_row, draw_label, random)
 
     def draw_word(rows: Ints, random: Random) -> Ints:
         of_topic = topic_words[some_topic(rows, random), zipf(TOPIC_WORDS, len(rows), random)]
