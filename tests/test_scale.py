@@ -85,7 +85,7 @@ def test_a_cell_beyond_its_memory_fails_with_the_reason(tmp_path, monkeypatch):
     options = argparse.Namespace(threads=1, repeat=1, timeout=120.0, memory=0.03)
     measured = scale.measure(Cell("topics", 300, 300, 500), options)
     assert scale.failed(measured)
-    assert "emory" in scale.reason(measured) or "train" in scale.reason(measured)
+    assert "MemoryError" in scale.reason(measured)
 
 
 def test_a_failed_or_missing_cell_is_measured_again():
