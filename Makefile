@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types unit sanitize peers bench clean
+.PHONY: demo test lint types unit sanitize peers bench scale clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,13 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
+
+# How cost grows, up to a million labels: hours. What is measured already is kept; LARGEST=70000 for a look.
+LARGEST ?= 1000000
+scale: $(STAMP)
+	$(BIN)/python -m pip install --quiet matplotlib
+	$(BIN)/python -m benchmarks.scale --largest $(LARGEST)
+	$(BIN)/python -m benchmarks.plot benchmarks/results/scale.json
 
 clean:
 	rm -rf $(VENV) $(CHECKED) build

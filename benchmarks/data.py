@@ -64,7 +64,11 @@ def write_split(folder: Path, split: str, lines: list[str], rows: int | None = N
         body = [body[row] for row in sorted(chosen)]
     text = folder / f"{split}.txt"
     text.write_text("\n".join([f"{len(body)} {features} {labels}", *body]) + "\n")
-    X, Y = _parse(text, len(body), features, labels)
+    save(folder, split, *_parse(text, len(body), features, labels))
+
+
+def save(folder: Path, split: str, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
+    """Keep features and labels of a split where `load` finds them."""
     sp.save_npz(folder / f"{split}.X.npz", X, compressed=False)
     sp.save_npz(folder / f"{split}.Y.npz", Y, compressed=False)
 

@@ -1,5 +1,6 @@
 """Clocks and memory of the running process (Linux)."""
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ ENOUGH_SECONDS = 30.0
 
 @dataclass
 class Cost:
-    """What one call cost: wall and CPU seconds, and the peak of memory above where it began."""
+    """What one call cost: wall and CPU seconds, the peak of memory above where it began, and in all."""
 
     seconds: float
     cpu_seconds: float
     peak_bytes: int | None
+    process_peak_bytes: int | None = None
 
 
 def measure(call: Callable[[], Any]) -> tuple[Any, Cost]:
@@ -25,7 +27,8 @@ def measure(call: Callable[[], Any]) -> tuple[Any, Cost]:
     wall, cpu = time.perf_counter(), time.process_time()
     result = call()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return result, Cost(wall, cpu, max(0, _status("VmHWM") - before) if resettable else None)
+    peak = _status("VmHWM")
+    return result, Cost(wall, cpu, max(0, peak - before) if resettable else None, peak)
 
 
 def best_of(call: Callable[[], Any], runs: int) -> tuple[Any, Cost]:
@@ -57,6 +60,11 @@ def least_mean(call: Callable[[Any], Any], items: list[Any], runs: int) -> Cost:
         walls.append((time.perf_counter() - begun) / done)
         cpus.append((time.process_time() - cpu_begun) / done)
     return Cost(min(walls), min(cpus), None)
+
+
+def limit_memory(limit: int) -> None:
+    """Refuse this process more than ``limit`` bytes of memory of its own (mapped files do not count)."""
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def size_on_disk(path: Path) -> int:

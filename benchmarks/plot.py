@@ -1,4 +1,8 @@
-"""Draws a saved result: ``python -m benchmarks.plot RESULT.json`` writes a picture a data set beside it."""
+"""Draws a saved result: ``python -m benchmarks.plot RESULT.json`` writes pictures beside it.
+
+A result of `benchmarks.speed` gives a picture a data set, one of `benchmarks.scale` three: against labels,
+rows and k.
+"""
 
 import argparse
 import json
@@ -9,6 +13,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+from benchmarks import growth
+from benchmarks.scale_cells import SEARCHES, SOURCES
 
 Record = dict[str, Any]
 # Title, key of the record, scale, whether it belongs to the training (once a model) or to each search.
@@ -32,7 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("result", type=Path)
     path: Path = parser.parse_args().result
-    for drawn in draw(json.loads(path.read_text()), path):
+    result = json.loads(path.read_text())
+    for drawn in draw_growth(result, path) if "cells" in result else draw(result, path):
         print(drawn)
 
 
@@ -78,6 +86,33 @@ def points(records: list[Record], key: str, once: bool) -> list[tuple[str, str, 
         if record.get(key) is not None:
             shown.setdefault(label, (label, record["system"], record[key]))
     return list(shown.values())
+
+
+def draw_growth(result: dict[str, Any], path: Path) -> list[Path]:
+    """Draw costs against labels, rows and k, both axes by their logarithm; return the pictures' paths."""
+    curves = list(growth.curves(growth.records(result)))
+    colours = dict(zip(SOURCES, ("tab:green", "tab:blue", "tab:orange"), strict=True))
+    styles = {"": "o-"} | {
+        search.name: style for search, style in zip(SEARCHES, ("o-", "s--", "^:"), strict=True)
+    }
+    drawn = []
+    for against in dict.fromkeys(curve.against for curve in curves):
+        shown = [curve for curve in curves if curve.against == against]
+        headings = list(dict.fromkeys(curve.heading for curve in shown))
+        figure, axes = plt.subplots(1, len(headings), figsize=(5 * len(headings), 5), squeeze=False)
+        for axis, heading in zip(axes.flat, headings, strict=True):
+            for curve in (curve for curve in shown if curve.heading == heading):
+                label = f"{curve.source} {curve.search}".strip()
+                axis.loglog(curve.x, curve.y, styles[curve.search], color=colours[curve.source], label=label)
+            axis.set_title(heading, fontsize=9)
+            axis.set_xlabel(against)
+            axis.grid(which="both", alpha=0.3)
+            axis.legend(fontsize=6)
+        drawn.append(path.with_name(f"{path.stem}-{against}.png"))
+        figure.tight_layout()
+        figure.savefig(drawn[-1], dpi=120)
+        plt.close(figure)
+    return drawn
 
 
 if __name__ == "__main__":

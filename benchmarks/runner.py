@@ -16,14 +16,16 @@ import numpy as np
 from benchmarks import data, quality
 from benchmarks.settings import GAINS_FILE, PYTHONS, Entry, Search
 
-K = 5
 SINGLE_ROWS = 500
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Where and how entries are measured: a converted data set, a scratch folder and limits."""
+    """Where and how entries are measured: a converted data set, a scratch folder and limits.
+
+    ``memory_bytes`` is the most that a process may hold, the loaded data included.
+    """
 
     name: str
     folder: Path
@@ -31,6 +33,8 @@ class Job:
     threads: int = 2
     repeat: int = 1
     timeout: float = 3600.0
+    memory_bytes: int | None = None
+    single_rows: int = SINGLE_ROWS
 
 
 def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
@@ -45,7 +49,8 @@ def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
         yield common | trained | {"search": "", "gains": False}
         return
     for search in entry.searches:
-        yield common | trained | {"search": search.name, "gains": search.gains} | _ask(job, entry, search)
+        asked = {"search": search.name, "gains": search.gains, "k": search.k}
+        yield common | trained | asked | _ask(job, entry, search)
     shutil.rmtree(scratch)
 
 
@@ -59,12 +64,18 @@ def _ask(job: Job, entry: Entry, search: Search) -> Record:
     asked = _run(
         job,
         entry,
-        {"task": "predict", "options": options, "top": str(top), "k": K, "single_rows": SINGLE_ROWS},
+        {
+            "task": "predict",
+            "options": options,
+            "top": str(top),
+            "k": search.k,
+            "single_rows": job.single_rows,
+        },
     )
-    if "failed" in asked:
+    if "failed" in asked or search.k < max(quality.CUTS):
         return asked
     _, truth = data.load(job.folder, "dev")
-    return asked | quality.evaluate(truth, np.load(top), q)
+    return asked | quality.evaluate(truth, np.load(top)[:, : max(quality.CUTS)], q)
 
 
 def _run(job: Job, entry: Entry, task: dict[str, Any]) -> Record:
@@ -72,6 +83,7 @@ def _run(job: Job, entry: Entry, task: dict[str, Any]) -> Record:
         "system": entry.system,
         "params": entry.params,
         "threads": job.threads,
+        "memory_bytes": job.memory_bytes,
         "data": str(job.folder),
         "model": str(job.scratch / "model"),
     }

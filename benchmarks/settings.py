@@ -22,6 +22,7 @@ class Search:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
     gains: bool = False
+    k: int = 5
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ PREDICT_RUNS = 3
 def run(spec: Spec) -> dict[str, Any]:
     """Train or predict as ``spec["task"]`` says; an exception becomes ``{"failed": reason}``."""
     try:
+        if spec.get("memory_bytes"):
+            measure.limit_memory(spec["memory_bytes"])
         module, name = spec["system"].split(":")
         kind: type[System] = getattr(importlib.import_module(module), name)
         system = kind(spec["params"], spec["threads"])
@@ -45,6 +47,7 @@ def train(system: System, spec: Spec) -> dict[str, Any]:
         "train_cpu_seconds": min(cost.cpu_seconds for cost in costs),
         "train_seconds_all": [cost.seconds for cost in costs],
         "peak_bytes": costs[0].peak_bytes,
+        "process_peak_bytes": costs[0].process_peak_bytes,
         "save_seconds": saving.seconds,
         "model_bytes": measure.size_on_disk(model),
     }
