@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from longleaf import br, plt
 from longleaf._estimator import LabelEstimator
 
 Settings = dict[str, Any]
@@ -23,8 +22,6 @@ SPACE: dict[str, Any] = {
     "threshold": (0.05, 0.1),
 }
 """What is tried where nothing else is said: powers of two around what published systems use."""
-
-DEFAULT_C: dict[str, Mapping[str, float]] = {"plt": plt.DEFAULT_C, "br": br.DEFAULT_C}
 
 
 def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> dict[str, Any]:
@@ -52,7 +49,7 @@ def starting_settings(
     if params["loss"] not in wanted.get("loss", [params["loss"]]):
         params |= {"loss": wanted["loss"][0], "C": None}  # which was chosen for the other loss
     if params["C"] is None:
-        params["C"] = DEFAULT_C[estimator.kind].get(params["loss"])
+        params["C"] = estimator.default_costs.get(params["loss"])
     if isinstance(wanted.get("C"), Mapping):
         wanted["C"] = wanted["C"].get(params["loss"], [params["C"]])
     for name, values in wanted.items():

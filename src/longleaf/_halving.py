@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from longleaf._candidates import Settings
-from longleaf._estimator import LabelEstimator, logger
+from longleaf._estimator import LabelEstimator
+from longleaf._training import logger
 from longleaf._validation import check_count, check_number
 from longleaf.metrics import Difference, compare, evaluate
 from longleaf.propensity import inverse_propensity_from_counts
