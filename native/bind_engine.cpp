@@ -8,7 +8,7 @@
 #include <limits>
 #include <memory>
 
-#include "core.h"
+#include "forest.h"
 #include "kernels.h"
 #include "linear.h"
 
@@ -51,17 +51,20 @@ Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
 nb::dict to_dict(ChunkArrays arrays) {
   nb::dict out;
   out["node"] = to_numpy(std::move(arrays.node));
-  out["shift"] = to_numpy(std::move(arrays.shift));
-  out["bucket_range"] = to_numpy(std::move(arrays.bucket_range));
+  out["dense"] = to_numpy(std::move(arrays.dense));
+  out["word"] = to_numpy(std::move(arrays.word));
   out["slot"] = to_numpy(std::move(arrays.slot));
-  out["entry"] = to_numpy(std::move(arrays.entry));
-  out["bucket"] = to_numpy(std::move(arrays.bucket));
-  out["key"] = to_numpy(std::move(arrays.key));
-  out["count"] = to_numpy(std::move(arrays.count));
-  out["child"] = to_numpy(std::move(arrays.child));
-  out["values"] = to_numpy(std::move(arrays.values));
-  out["codes"] = to_numpy(std::move(arrays.codes));
-  out["codebook"] = to_numpy(std::move(arrays.codebook));
+  out["byte"] = to_numpy(std::move(arrays.byte));
+  out["weights"] = to_numpy(std::move(arrays.weights));
+  out["page_words"] = to_numpy(std::move(arrays.page_words));
+  out["page_first"] = to_numpy(std::move(arrays.page_first));
+  out["bits"] = to_numpy(std::move(arrays.bits));
+  out["first_slot"] = to_numpy(std::move(arrays.first_slot));
+  out["first_byte"] = to_numpy(std::move(arrays.first_byte));
+  out["end"] = to_numpy(std::move(arrays.end));
+  out["bytes"] = to_numpy(std::move(arrays.bytes));
+  out["low"] = to_numpy(std::move(arrays.low));
+  out["step"] = to_numpy(std::move(arrays.step));
   out["bias"] = to_numpy(std::move(arrays.bias));
   return out;
 }
@@ -83,7 +86,7 @@ In<T> field(const nb::dict& arrays, const char* name) {
 // Holds the arrays of a model alive as long as the native forest looks at them.
 class PyForest {
  public:
-  PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int loss) {
+  PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int link) {
     std::vector<TreeView> trees;
     std::vector<ChunkView> chunks;
     std::vector<int64_t> sizes;
@@ -94,31 +97,32 @@ class PyForest {
       chunks.push_back(view(nb::cast<nb::dict>(weights[t]), int64_t(name.shape(0)), features, sizes));
     }
     kept_ = nb::make_tuple(first_child, label, weights);
-    forest_ = std::make_unique<Forest>(std::move(trees), std::move(chunks), std::move(sizes), labels, Loss(loss));
+    forest_ = std::make_unique<Forest>(std::move(trees), std::move(chunks), std::move(sizes), labels, link);
   }
   const Forest& get() const { return *forest_; }
 
  private:
   static ChunkView view(const nb::dict& w, int64_t nodes, int64_t features, std::vector<int64_t>& sizes) {
     const auto node = field<int32_t>(w, "node");
-    const auto shift = field<uint8_t>(w, "shift"), count = field<uint8_t>(w, "count"), child = field<uint8_t>(w, "child"),
-               codes = field<uint8_t>(w, "codes");
-    const auto bucket_range = field<int64_t>(w, "bucket_range"), slot = field<int64_t>(w, "slot"),
-               entry = field<int64_t>(w, "entry");
-    const auto bucket = field<uint32_t>(w, "bucket");
-    const auto key = field<uint16_t>(w, "key");
-    const auto values = field<float>(w, "values"), codebook = field<float>(w, "codebook"), bias = field<float>(w, "bias");
-    const size_t chunks = shift.shape(0), entries = child.shape(0);
-    const bool coded = codebook.shape(0) == 256;
-    if (node.shape(0) != chunks + 1 || bucket_range.shape(0) != chunks + 1 || slot.shape(0) != chunks + 1 ||
-        entry.shape(0) != chunks + 1 || count.shape(0) != key.shape(0) || bias.shape(0) != size_t(nodes) ||
-        bucket.shape(0) % 2 != 0 || (coded ? codes : In<uint8_t>(child)).shape(0) != entries ||
-        (!coded && values.shape(0) != entries))
+    const auto dense = field<uint8_t>(w, "dense"), bytes = field<uint8_t>(w, "bytes");
+    const auto word = field<int64_t>(w, "word"), slot = field<int64_t>(w, "slot"), byte = field<int64_t>(w, "byte");
+    const auto page_words = field<uint64_t>(w, "page_words"), bits = field<uint64_t>(w, "bits");
+    const auto page_first = field<uint32_t>(w, "page_first"), first_slot = field<uint32_t>(w, "first_slot"),
+               first_byte = field<uint32_t>(w, "first_byte");
+    const auto end = field<uint16_t>(w, "end");
+    const auto low = field<float>(w, "low"), bias = field<float>(w, "bias");
+    const auto step = field<uint32_t>(w, "step");
+    const size_t chunks = dense.shape(0), words = bits.shape(0), pages = chunks * size_t(page_count(features));
+    if (node.shape(0) != chunks + 1 || word.shape(0) != chunks + 1 || slot.shape(0) != chunks + 1 ||
+        byte.shape(0) != chunks + 1 || field<int64_t>(w, "weights").shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
+        first_slot.shape(0) != words || first_byte.shape(0) != words || bias.shape(0) != size_t(nodes) ||
+        (low.shape(0) != 0 && low.shape(0) != chunks) || step.shape(0) != low.shape(0) || bytes.shape(0) < 8)
       throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
-    sizes.insert(sizes.end(), {int64_t(bucket.shape(0) / 2), int64_t(key.shape(0)), int64_t(entries)});
-    return {int64_t(chunks), nodes, features, node.data(), shift.data(), bucket_range.data(), slot.data(), entry.data(),
-            bucket.data(), key.data(), count.data(), child.data(), coded ? nullptr : values.data(),
-            coded ? codes.data() : nullptr, codebook.data(), bias.data()};
+    sizes.insert(sizes.end(), {int64_t(words), int64_t(end.shape(0)), int64_t(bytes.shape(0)) - 8});
+    return {int64_t(chunks),   nodes,           features,     node.data(), dense.data(),      word.data(),
+            slot.data(),       byte.data(),     page_words.data(), bits.data(), page_first.data(), first_slot.data(),
+            first_byte.data(), end.data(),      bytes.data(), low.shape(0) ? low.data() : nullptr,
+            step.data(), bias.data()};
   }
   nb::object kept_;
   std::unique_ptr<Forest> forest_;
@@ -208,20 +212,30 @@ Out<float> py_probabilities(const PyForest& forest, In<int64_t> indptr, In<int32
   return to_numpy(std::move(out));
 }
 
+Out<float> py_node_weights(const PyForest& forest, int64_t tree, int32_t node, In<int32_t> features) {
+  const auto& parts = forest.get().parts();
+  if (tree < 0 || tree >= int64_t(parts.size()) || node < 1 || node >= parts[size_t(tree)].tree.nodes)
+    throw std::invalid_argument("tree and node must name a node below a root");
+  const int32_t *begin = features.data(), *end = begin + features.shape(0);
+  if (std::any_of(begin, end, [&](int32_t f) { return f < 0 || f >= forest.get().features(); }))
+    throw std::invalid_argument("features must be below the model's number of them");
+  return to_numpy(forest.get().node_weights(tree, node, begin, end - begin));
+}
+
 nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list features, nb::list children,
                             nb::list values, In<float> bias, int64_t n_features, int weight_bits) {
   const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
-  std::vector<ChunkEntries> entries;
+  std::vector<int32_t> nodes = chunk_nodes(tree);
+  std::vector<PackedChunk> packed;
   for (size_t c = 0; c < nb::len(features); ++c) {
     const auto f = nb::cast<In<int32_t>>(features[c], false);
     const auto child = nb::cast<In<uint8_t>>(children[c], false);
     const auto value = nb::cast<In<float>>(values[c], false);
-    entries.push_back({{f.data(), f.data() + f.shape(0)}, {child.data(), child.data() + child.shape(0)},
-                       {value.data(), value.data() + value.shape(0)}});
+    const ChunkEntries entries{{f.data(), f.data() + f.shape(0)}, {child.data(), child.data() + child.shape(0)},
+                               {value.data(), value.data() + value.shape(0)}};
+    packed.push_back(pack_chunk(entries, nodes[c + 1] - nodes[c], n_features, weight_bits));
   }
-  Work work;
-  return to_dict(assemble_chunks(chunk_nodes(tree), std::move(entries), {bias.data(), bias.data() + bias.shape(0)},
-                                 n_features, weight_bits, 1, work));
+  return to_dict(join_chunks(std::move(nodes), std::move(packed), {bias.data(), bias.data() + bias.shape(0)}, weight_bits));
 }
 
 }  // namespace
@@ -246,7 +260,8 @@ void bind_engine(nb::module_& m) {
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")
       .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int>(), "first_child"_a, "label"_a, "weights"_a,
-           "features"_a, "labels"_a, "loss"_a)
+           "features"_a, "labels"_a, "link"_a)
+      .def("node_weights", &py_node_weights, "tree"_a, "node"_a, "features"_a.noconvert())
       .def("log_bounds", [](const PyForest& f, In<float> log_gain) { return to_numpy(f.get().log_bounds(log_gain.data())); },
            "log_gain"_a.noconvert())
       .def("top_k", &py_top_k, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -11,82 +13,109 @@ namespace longleaf {
 
 namespace {
 
-constexpr int kSlotsPerBucket = 4;  // on average; a look-up scans half of them
-constexpr int kMaxShift = 16;       // keys have 16 bits
+constexpr int kLevels = 127;
+constexpr int kSpareBytes = 8;  // the kernels read eight codes at a time
 
-int choose_shift(int64_t features, int64_t slots) {
-  int shift = 0;
-  while (shift < kMaxShift && (features >> shift) * kSlotsPerBucket > slots) ++shift;
-  return shift;
-}
+// What the codes of a chunk stand for: levels from the smallest to the largest magnitude, in equal steps of the bits
+// of a float. With weights between 0.1 and 20 neighbours differ by 3 to 6 %, so that no weight is off by more than 3 %.
+struct Levels {
+  uint32_t low = 0, step = 0;
 
-int64_t bucket_count(int64_t features, int shift) { return ((std::max<int64_t>(features, 1) - 1) >> shift) + 1; }
-
-int64_t count_slots(const ChunkEntries& entries) {
-  int64_t slots = 0;
-  for (size_t e = 0; e < entries.feature.size(); ++e)
-    slots += e == 0 || entries.feature[e] != entries.feature[e - 1];
-  return slots;
-}
-
-// Writes chunk c's buckets, slots and children; its ranges are known already.
-void fill_chunk(ChunkArrays& out, int64_t c, const ChunkEntries& entries, int64_t buckets) {
-  const int shift = out.shift[c];
-  uint32_t* bucket = out.bucket.data() + 2 * out.bucket_range[c];
-  int64_t slot = 0, next_bucket = 0;
-  const int64_t size = int64_t(entries.feature.size());
-  for (int64_t e = 0; e < size;) {
-    const int32_t feature = entries.feature[e];
-    int64_t end = e + 1;
-    while (end < size && entries.feature[end] == feature) ++end;
-    for (; next_bucket <= (feature >> shift); ++next_bucket) {
-      bucket[2 * next_bucket] = uint32_t(slot);
-      bucket[2 * next_bucket + 1] = uint32_t(e);
+  static Levels spanning(const std::vector<float>& values) {
+    float smallest = INFINITY, largest = 0;
+    for (float value : values) {
+      smallest = std::min(smallest, std::fabs(value));
+      largest = std::max(largest, std::fabs(value));
     }
-    out.key[out.slot[c] + slot] = uint16_t(feature & ((1 << shift) - 1));
-    out.count[out.slot[c] + slot] = uint8_t(end - e - 1);
-    ++slot;
-    e = end;
+    if (largest == 0) return {std::bit_cast<uint32_t>(1.0f), 0};
+    smallest = std::max({smallest, largest * 1e-4f, std::numeric_limits<float>::min()});  // what is tiny may be coarse
+    largest = std::max(largest, smallest);
+    const uint32_t low = std::bit_cast<uint32_t>(smallest), high = std::bit_cast<uint32_t>(largest);
+    uint32_t step = (high - low + kLevels - 2) / (kLevels - 1);
+    if (low + step * (kLevels - 1) > kMaxFinite) step = (high - low) / (kLevels - 1);
+    return {low, step};
   }
-  for (; next_bucket <= buckets; ++next_bucket) {
-    bucket[2 * next_bucket] = uint32_t(slot);
-    bucket[2 * next_bucket + 1] = uint32_t(size);
-  }
-  std::copy(entries.child.begin(), entries.child.end(), out.child.begin() + out.entry[c]);
-}
+  static constexpr uint32_t kMaxFinite = 0x7f7fffff;
 
-// 256 codes: 128 magnitudes from the smallest to the largest weight in equal ratios, times two signs (the low bit).
-// With weights between 0.1 and 20 neighbours differ by 4 %, so that no weight is off by more than 2 %.
-struct Codebook {
-  float low = 1, log_step = 0;
-
-  static Codebook spanning(float low, float high) {
-    return {low, high > low ? float(std::log(double(high) / low) / 127) : 0.0f};
-  }
   uint8_t encode(float weight) const {
-    const float level = log_step > 0 ? std::log(std::fabs(weight) / low) / log_step : 0.0f;
-    const int rounded = std::clamp(int(std::lround(level)), 0, 127);
-    return uint8_t(rounded << 1 | (weight < 0));
-  }
-  std::vector<float> values() const {
-    std::vector<float> values(256);
-    for (int code = 0; code < 256; ++code) {
-      const double magnitude = low * std::exp(double(log_step) * (code >> 1));
-      values[code] = float(code & 1 ? -magnitude : magnitude);
-    }
-    return values;
+    const uint32_t bits = std::bit_cast<uint32_t>(std::fabs(weight));
+    const uint32_t above = bits > low && step > 0 ? std::min<uint32_t>((bits - low + step / 2) / step, kLevels - 1) : 0;
+    return uint8_t((above + 1) << 1 | (weight < 0));
   }
 };
 
-Codebook fit_codebook(const std::vector<ChunkEntries>& chunks) {
-  float low = INFINITY, high = 0;
-  for (const ChunkEntries& entries : chunks)
-    for (float value : entries.value) {
-      low = std::min(low, std::fabs(value));
-      high = std::max(high, std::fabs(value));
+int mask_bytes(int width) { return (width + 7) / 8; }
+
+// What a slot of n weights takes, without its `end`.
+int64_t slot_bytes(int64_t n, int width, int weight_size) { return n * weight_size + std::min<int64_t>(n, mask_bytes(width)); }
+// How many weights a slot of so many bytes has.
+int64_t slot_weights(int64_t bytes, int width, int weight_size) {
+  const int64_t mask = mask_bytes(width);
+  return bytes <= mask * (weight_size + 1) ? bytes / (weight_size + 1) : (bytes - mask) / weight_size;
+}
+
+// Appends the entries of one chunk, feature by feature.
+class Packer {
+ public:
+  Packer(PackedChunk& out, const ChunkEntries& entries, int width, bool coded)
+      : out_(out), entries_(entries), width_(width), size_(coded ? 1 : 4), levels_{Levels::spanning(entries.value)} {
+    out_.low = coded ? std::bit_cast<float>(levels_.low) : 0.0f;
+    out_.step = coded ? levels_.step : 0;
+  }
+  void slot(int64_t begin, int64_t end) {
+    if (out_.dense)
+      add_dense(begin, end);
+    else
+      add_sparse(begin, end);
+  }
+
+ private:
+  void add_weight(float weight) {
+    uint8_t bytes[4];
+    if (size_ == 1)
+      bytes[0] = weight == 0.0f ? 0 : levels_.encode(weight);
+    else
+      std::memcpy(bytes, &weight, 4);
+    out_.bytes.insert(out_.bytes.end(), bytes, bytes + size_);
+  }
+  void add_dense(int64_t begin, int64_t end) {
+    for (int child = 0; child < width_; ++child) {
+      const bool there = begin < end && entries_.child[begin] == child;
+      add_weight(there ? entries_.value[begin++] : 0.0f);
     }
-  if (high == 0) return Codebook{};
-  return Codebook::spanning(std::max(low, high * 1e-4f), high);  // without pruning, what is tiny may be coarse
+  }
+  void add_sparse(int64_t begin, int64_t end) {
+    if (end - begin <= mask_bytes(width_)) {
+      out_.bytes.insert(out_.bytes.end(), entries_.child.begin() + begin, entries_.child.begin() + end);
+    } else {
+      const size_t mask = out_.bytes.size();
+      out_.bytes.resize(mask + size_t(mask_bytes(width_)), 0);
+      for (int64_t e = begin; e < end; ++e) out_.bytes[mask + entries_.child[e] / 8] |= uint8_t(1 << entries_.child[e] % 8);
+    }
+    for (int64_t e = begin; e < end; ++e) add_weight(entries_.value[e]);
+    out_.end.push_back(uint16_t(out_.bytes.size() - out_.first_byte.back()));
+  }
+
+  PackedChunk& out_;
+  const ChunkEntries& entries_;
+  const int width_, size_;
+  const Levels levels_;
+};
+
+// Calls visit(begin, end) for every run of entries with the same feature.
+template <class Visit>
+void each_feature(const ChunkEntries& entries, Visit visit) {
+  const int64_t size = int64_t(entries.feature.size());
+  for (int64_t begin = 0, end; begin < size; begin = end) {
+    for (end = begin + 1; end < size && entries.feature[end] == entries.feature[begin];) ++end;
+    visit(begin, end);
+  }
+}
+
+template <class T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+  from = {};
 }
 
 }  // namespace
@@ -100,65 +129,163 @@ std::vector<int32_t> chunk_nodes(const TreeView& tree) {
   return nodes;
 }
 
-ChunkArrays assemble_chunks(std::vector<int32_t> node, std::vector<ChunkEntries> chunks, std::vector<float> bias,
-                            int64_t features, int weight_bits, int threads, Work& work) {
-  const int64_t n = int64_t(chunks.size());
-  ChunkArrays out;
-  out.node = std::move(node);
-  out.bias = std::move(bias);
-  out.shift.resize(n);
-  out.bucket_range.assign(n + 1, 0);
-  out.slot.assign(n + 1, 0);
-  out.entry.assign(n + 1, 0);
-  for (int64_t c = 0; c < n; ++c) {
-    const int64_t slots = count_slots(chunks[c]);
-    out.shift[c] = uint8_t(choose_shift(features, slots));
-    out.bucket_range[c + 1] = out.bucket_range[c] + bucket_count(features, out.shift[c]) + 1;
-    out.slot[c + 1] = out.slot[c] + slots;
-    out.entry[c + 1] = out.entry[c] + int64_t(chunks[c].feature.size());
-  }
-  out.bucket.resize(2 * out.bucket_range[n]);
-  out.key.resize(out.slot[n]);
-  out.count.resize(out.slot[n]);
-  out.child.resize(out.entry[n]);
+PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features, int weight_bits) {
+  PackedChunk out;
   const bool coded = weight_bits == 8;
-  const Codebook codebook = coded ? fit_codebook(chunks) : Codebook{};
-  if (coded) {
-    out.codebook = codebook.values();
-    out.codes.resize(out.entry[n]);
-  } else {
-    out.values.resize(out.entry[n]);
-  }
-  work.for_each(n, threads, [&](int64_t c, int) {
-    fill_chunk(out, c, chunks[c], out.bucket_range[c + 1] - out.bucket_range[c] - 1);
-    const std::vector<float>& value = chunks[c].value;
-    if (coded)
-      for (size_t e = 0; e < value.size(); ++e) out.codes[out.entry[c] + e] = codebook.encode(value[e]);
-    else
-      std::copy(value.begin(), value.end(), out.values.begin() + out.entry[c]);
-    chunks[c] = {};
+  const int64_t size = coded ? 1 : 4;
+  int64_t slots = 0, sparse = 0;
+  each_feature(entries, [&](int64_t begin, int64_t end) {
+    ++slots;
+    sparse += slot_bytes(end - begin, width, int(size)) + int64_t(sizeof(out.end[0]));
   });
+  out.dense = slots * width * size <= sparse;
+  out.weights = int64_t(entries.feature.size());
+  out.page_words.assign(size_t(page_count(features)), 0);
+  out.page_first.assign(out.page_words.size(), 0);
+  Packer packer(out, entries, width, coded);
+  int64_t last_word = -1;
+  uint32_t slot = 0;
+  each_feature(entries, [&](int64_t begin, int64_t end) {
+    const int64_t feature = entries.feature[begin], word = feature / kWordFeatures;
+    if (word != last_word) {
+      out.page_words[feature / kPageFeatures] |= uint64_t(1) << (word % 64);
+      out.bits.push_back(0);
+      out.first_slot.push_back(slot);
+      out.first_byte.push_back(uint32_t(out.bytes.size()));
+      last_word = word;
+    }
+    out.bits.back() |= uint64_t(1) << (feature % kWordFeatures);
+    packer.slot(begin, end);
+    ++slot;
+  });
+  for (size_t page = 1; page < out.page_first.size(); ++page)
+    out.page_first[page] = out.page_first[page - 1] + uint32_t(std::popcount(out.page_words[page - 1]));
   return out;
 }
 
-void check_chunk(const ChunkView& v, int64_t c) {
-  auto require = [c](bool holds) {
-    if (!holds) throw std::invalid_argument("the model is damaged: weight chunk " + std::to_string(c) + " points outside itself");
-  };
-  const int64_t width = v.node[c + 1] - v.node[c];
-  const int64_t slots = v.slot[c + 1] - v.slot[c], entries = v.entry[c + 1] - v.entry[c];
-  require(v.shift[c] <= kMaxShift && width >= 1 && width <= kChunkWidth);
-  const int64_t buckets = bucket_count(v.features, v.shift[c]);
-  require(v.bucket_range[c + 1] - v.bucket_range[c] == buckets + 1);
-  const uint32_t* bucket = v.bucket + 2 * v.bucket_range[c];
-  require(bucket[0] == 0 && bucket[1] == 0 && bucket[2 * buckets] == slots && bucket[2 * buckets + 1] == entries);
-  int64_t entry = 0;
-  for (int64_t b = 0; b < buckets; ++b) {
-    require(bucket[2 * b] <= bucket[2 * b + 2] && bucket[2 * b + 2] <= slots && bucket[2 * b + 1] == entry);
-    for (uint32_t s = bucket[2 * b]; s < bucket[2 * b + 2]; ++s) entry += v.count[v.slot[c] + s] + 1;
+ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chunks, std::vector<float> bias,
+                        int weight_bits) {
+  ChunkArrays out;
+  out.node = std::move(node);
+  out.bias = std::move(bias);
+  out.word.push_back(0);
+  out.slot.push_back(0);
+  out.byte.push_back(0);
+  for (const PackedChunk& chunk : chunks) {
+    out.dense.push_back(chunk.dense);
+    out.weights.push_back(chunk.weights);
+    out.word.push_back(out.word.back() + int64_t(chunk.bits.size()));
+    out.slot.push_back(out.slot.back() + int64_t(chunk.end.size()));
+    out.byte.push_back(out.byte.back() + int64_t(chunk.bytes.size()));
+    if (weight_bits != 8) continue;
+    out.low.push_back(chunk.low);
+    out.step.push_back(chunk.step);
   }
-  require(entry == entries);
-  for (int64_t e = 0; e < entries; ++e) require(v.child[v.entry[c] + e] < width);
+  out.bits.reserve(size_t(out.word.back()));
+  out.first_slot.reserve(size_t(out.word.back()));
+  out.first_byte.reserve(size_t(out.word.back()));
+  out.end.reserve(size_t(out.slot.back()));
+  out.bytes.reserve(size_t(out.byte.back() + kSpareBytes));
+  for (PackedChunk& chunk : chunks) {
+    append(out.page_words, chunk.page_words);
+    append(out.page_first, chunk.page_first);
+    append(out.bits, chunk.bits);
+    append(out.first_slot, chunk.first_slot);
+    append(out.first_byte, chunk.first_byte);
+    append(out.end, chunk.end);
+    append(out.bytes, chunk.bytes);
+  }
+  out.bytes.resize(out.bytes.size() + kSpareBytes, 0);
+  return out;
 }
+
+Chunk chunk_at(const ChunkView& v, int64_t c) {
+  const int64_t pages = c * page_count(v.features);
+  return {v.page_words + pages,
+          v.bits + v.word[c],
+          v.page_first + pages,
+          v.first_slot + v.word[c],
+          v.first_byte + v.word[c],
+          v.end + v.slot[c],
+          v.bytes + v.byte[c],
+          v.node[c + 1] - v.node[c],
+          v.dense[c] != 0,
+          v.low != nullptr,
+          v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
+          v.low ? v.step[c] : 0};
+}
+
+namespace {
+
+class Checker {
+ public:
+  Checker(const ChunkView& view, int64_t c)
+      : c_(c),
+        chunk_(chunk_at(view, c)),
+        words_(view.word[c + 1] - view.word[c]),
+        slots_(view.slot[c + 1] - view.slot[c]),
+        bytes_(view.byte[c + 1] - view.byte[c]),
+        pages_(page_count(view.features)),
+        features_(view.features) {}
+
+  void check() const {
+    require(chunk_.width >= 1 && chunk_.width <= kChunkWidth);
+    if (chunk_.coded) require(chunk_.low < Levels::kMaxFinite && chunk_.step <= (Levels::kMaxFinite - chunk_.low) / (kLevels - 1));
+    int64_t word = 0, slot = 0, byte = 0;
+    for (int64_t page = 0; page < pages_; ++page) {
+      require(chunk_.page_first[page] == word);
+      for (int bit = 0; bit < 64; ++bit)
+        if (chunk_.page_words[page] >> bit & 1) check_word(page * 64 + bit, word++, slot, byte);
+    }
+    require(word == words_ && byte == bytes_ && slot == (chunk_.dense ? slot : slots_));
+  }
+
+ private:
+  void require(bool holds) const {
+    if (!holds)
+      throw std::invalid_argument("the model is damaged: weight chunk " + std::to_string(c_) + " points outside itself");
+  }
+
+  void check_word(int64_t number, int64_t word, int64_t& slot, int64_t& byte) const {
+    require(word < words_ && chunk_.first_slot[word] == slot && chunk_.first_byte[word] == byte);
+    const uint64_t bits = chunk_.bits[word];
+    const int64_t slots = std::popcount(bits);
+    require(bits != 0 && number * kWordFeatures + 63 - std::countl_zero(bits) < features_);
+    const int64_t first = byte;
+    for (int64_t i = 0; i < slots; ++i, ++slot) byte = chunk_.dense ? after_dense(byte) : after_sparse(first, byte, slot);
+  }
+
+  int64_t after_dense(int64_t byte) const {
+    byte += chunk_.width * (chunk_.coded ? 1 : 4);
+    require(byte <= bytes_);
+    return byte;
+  }
+
+  int64_t after_sparse(int64_t first, int64_t byte, int64_t slot) const {
+    require(slot < slots_);
+    const int64_t end = first + chunk_.end[slot];
+    require(end > byte && end <= bytes_);
+    const int size = chunk_.coded ? 1 : 4, mask = mask_bytes(chunk_.width);
+    const int64_t n = slot_weights(end - byte, chunk_.width, size);
+    require(n <= chunk_.width && slot_bytes(n, chunk_.width, size) == end - byte);
+    const uint8_t* names = chunk_.bytes + byte;
+    if (n <= mask) {
+      for (int64_t i = 0; i < n; ++i) require(names[i] < chunk_.width);
+    } else {
+      int64_t named = 0;
+      for (int i = 0; i < mask; ++i) named += std::popcount(names[i]);
+      require(named == n && (chunk_.width % 8 == 0 || names[mask - 1] >> chunk_.width % 8 == 0));
+    }
+    return end;
+  }
+
+  const int64_t c_;
+  const Chunk chunk_;
+  const int64_t words_, slots_, bytes_, pages_, features_;
+};
+
+}  // namespace
+
+void check_chunk(const ChunkView& view, int64_t chunk) { Checker(view, chunk).check(); }
 
 }  // namespace longleaf

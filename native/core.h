@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels.h"
 #include "parallel.h"
 
 namespace longleaf {
@@ -60,49 +61,70 @@ Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings
 
 // ---------------------------------------------------------------- chunks.cpp
 
-// The weights of a tree, chunked by siblings. A chunk covers up to 256 consecutive siblings and lists, by feature,
-// the children that have a weight there, so that one pass over a row's features gives every child's margin.
-// Features are found through buckets: feature >> shift names the bucket, the low bits are the key.
-//   chunk c:  nodes  [node[c], node[c + 1])        slots of the chunk   slot[c] + ...
-//             buckets bucket_range[c] .. bucket_range[c + 1] - 1 (the last one is a sentinel)
-//   bucket b: bucket[2 b] first slot, bucket[2 b + 1] first entry, both counted from the chunk's own first
-//   slot s:   key[s], and count[s] + 1 entries
-//   entry e:  child[e], and a weight: values[e], or codebook[codes[e]]
+// The weights of a tree, chunked by siblings. A chunk covers up to kChunkWidth consecutive siblings and lists, by
+// feature, the children that have a weight there, so that one pass over a row's features gives every child's margin.
+// Features are found through two bitmaps: a page of 4096 features tells which of its 64 words hold any, a word which of
+// its 64 features are there; the ones before a bit are counted to find its place.
+//   chunk c:  nodes [node[c], node[c + 1]), pages [c * pages(features), (c + 1) * pages(features))
+//   page p:   page_words[p] is its bitmap, page_first[p] its first word, counted from word[c]
+//   word w:   bits[w] is its bitmap, first_slot[w] and first_byte[w] are counted from slot[c] and byte[c]
+//   slot s:   a feature's weights end at end[s], counted from its word's first byte
+// A slot with n weights names their children, a byte each, or as a bitmap over all children where that is shorter; then
+// come the weights: 32-bit floats, or a byte each, the sign in its low bit above which stands a level. Level 0 is the
+// weight 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly equal
+// ratios. Where it is no longer in all, a chunk is dense: its slots have a weight for every child and need no `end`.
+// Eight spare bytes follow the last chunk's.
 struct ChunkView {
   int64_t chunks = 0, nodes = 0, features = 0;
   const int32_t* node = nullptr;
-  const uint8_t* shift = nullptr;
-  const int64_t *bucket_range = nullptr, *slot = nullptr, *entry = nullptr;  // chunks + 1 each
-  const uint32_t* bucket = nullptr;
-  const uint16_t* key = nullptr;
-  const uint8_t *count = nullptr, *child = nullptr;
-  const float* values = nullptr;   // 32-bit weights, or
-  const uint8_t* codes = nullptr;  // 8-bit weights, with
-  const float* codebook = nullptr; // 256 floats
-  const float* bias = nullptr;     // one per node
+  const uint8_t* dense = nullptr;
+  const int64_t *word = nullptr, *slot = nullptr, *byte = nullptr;  // chunks + 1 each
+  const uint64_t *page_words = nullptr, *bits = nullptr;
+  const uint32_t *page_first = nullptr, *first_slot = nullptr, *first_byte = nullptr;
+  const uint16_t* end = nullptr;
+  const uint8_t* bytes = nullptr;
+  const float* low = nullptr;      // null for 32-bit weights
+  const uint32_t* step = nullptr;
+  const float* bias = nullptr;  // one per node
 };
 struct ChunkArrays {
   std::vector<int32_t> node;
-  std::vector<uint8_t> shift;
-  std::vector<int64_t> bucket_range, slot, entry;
-  std::vector<uint32_t> bucket;
-  std::vector<uint16_t> key;
-  std::vector<uint8_t> count, child;
-  std::vector<float> values;
-  std::vector<uint8_t> codes;
-  std::vector<float> codebook, bias;
+  std::vector<uint8_t> dense;
+  std::vector<int64_t> word, slot, byte;
+  std::vector<int64_t> weights;  // per chunk, how many there are: nothing but a figure to show
+  std::vector<uint64_t> page_words, bits;
+  std::vector<uint32_t> page_first, first_slot, first_byte;
+  std::vector<uint16_t> end;
+  std::vector<uint8_t> bytes;
+  std::vector<float> low, bias;
+  std::vector<uint32_t> step;
 };
+inline constexpr int64_t kPageFeatures = 4096, kWordFeatures = 64;
+inline int64_t page_count(int64_t features) { return (features + kPageFeatures - 1) / kPageFeatures; }
 // One chunk's weights as (feature, child, value) in order of feature, then child.
 struct ChunkEntries {
   std::vector<int32_t> feature;
   std::vector<uint8_t> child;
   std::vector<float> value;
 };
-inline constexpr int kChunkWidth = 256;
+inline constexpr int kChunkWidth = 192;  // 64 slots of 192 32-bit weights end below 65536
 
 std::vector<int32_t> chunk_nodes(const TreeView& tree);  // where each chunk's nodes begin, then the node count
-ChunkArrays assemble_chunks(std::vector<int32_t> node, std::vector<ChunkEntries> entries, std::vector<float> bias,
-                            int64_t features, int weight_bits, int threads, Work& work);
+// One chunk's share of the arrays, packed as soon as its entries are there, so that these need not be kept.
+struct PackedChunk {
+  bool dense = false;
+  int64_t weights = 0;
+  std::vector<uint64_t> page_words, bits;
+  std::vector<uint32_t> page_first, first_slot, first_byte;
+  std::vector<uint16_t> end;
+  std::vector<uint8_t> bytes;
+  float low = 0;
+  uint32_t step = 0;
+};
+PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features, int weight_bits);
+ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chunks, std::vector<float> bias,
+                        int weight_bits);
+Chunk chunk_at(const ChunkView& view, int64_t chunk);
 void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_argument if it points outside itself
 
 // ---------------------------------------------------------------- linear.cpp
@@ -128,12 +150,15 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
 
 // ---------------------------------------------------------------- search.cpp
 
+// How a margin m becomes a probability: the logistic function, or exp(-max(0, 1 - m)^link).
+inline constexpr int kLogisticLink = 0;
+
 // The trees of a model, prepared for searching. Borrows the arrays; they must outlive it. The constructor checks that
 // the tree is one and that every range lies inside its array; a chunk's contents are checked when first read.
 class Forest {
  public:
   Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
-         Loss loss);
+         int link);
   ~Forest();
   Forest(const Forest&) = delete;
   Forest& operator=(const Forest&) = delete;
@@ -142,15 +167,17 @@ class Forest {
   const std::vector<Part>& parts() const { return parts_; }
   int64_t labels() const { return labels_; }
   int64_t features() const { return features_; }
-  Loss loss() const { return loss_; }
+  int link() const { return link_; }
 
+  // The weights of a node for each feature, 0 where it has none.
+  std::vector<float> node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const;
   // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.
   std::vector<float> log_bounds(const float* log_gain) const;
 
  private:
   std::vector<Part> parts_;
   int64_t labels_, features_;
-  Loss loss_;
+  int link_;
 };
 
 struct SearchSettings {

@@ -17,7 +17,8 @@ const Kernels* pick() {
 #ifdef LONGLEAF_HAVE_AVX2
   const char* wish = std::getenv("LONGLEAF_SIMD");
   const bool baseline = wish != nullptr && std::strcmp(wish, "baseline") == 0;
-  if (!baseline && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kernels_avx2;
+  if (!baseline && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt")) return &kernels_avx2;
 #endif
   return &kernels_baseline;
 }

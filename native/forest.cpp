@@ -32,10 +32,10 @@ void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char
 
 }  // namespace
 
-// sizes: per tree, the lengths of bucket (in pairs), key and child.
+// sizes: per tree, the lengths of bits, end and bytes.
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
-               Loss loss)
-    : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), loss_(loss) {
+               int link)
+    : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
   require(!trees.empty(), "it must have at least one tree");
   int64_t first_node = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
@@ -47,9 +47,9 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
     const std::vector<int32_t> nodes = chunk_nodes(tree);
     require(int64_t(nodes.size()) == part.chunks.chunks + 1 && std::equal(nodes.begin(), nodes.end(), part.chunks.node),
             "the weight chunks must follow the tree");
-    check_ranges(part.chunks.bucket_range, part.chunks.chunks, sizes[3 * t], "the weights' buckets are out of order");
+    check_ranges(part.chunks.word, part.chunks.chunks, sizes[3 * t], "the weights' words are out of order");
     check_ranges(part.chunks.slot, part.chunks.chunks, sizes[3 * t + 1], "the weights' slots are out of order");
-    check_ranges(part.chunks.entry, part.chunks.chunks, sizes[3 * t + 2], "the weights' entries are out of order");
+    check_ranges(part.chunks.byte, part.chunks.chunks, sizes[3 * t + 2], "the weights' bytes are out of order");
     part.parent.assign(tree.nodes, -1);
     part.leaf.assign(labels, -1);
     part.family_chunk.assign(tree.nodes, -1);
@@ -71,6 +71,21 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
 
 Forest::~Forest() = default;
 
+std::vector<float> Forest::node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const {
+  const Part& part = parts_[size_t(tree)];
+  const int32_t* chunk = std::upper_bound(part.chunks.node, part.chunks.node + part.chunks.chunks, node) - 1;
+  const int64_t c = chunk - part.chunks.node;
+  check_chunk(part.chunks, c);
+  std::vector<float> weights(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    float margin[kChunkWidth] = {};
+    const float one = 1;
+    kernels().add_products(chunk_at(part.chunks, c), {features + i, &one, 1, 1.0f}, margin);
+    weights[size_t(i)] = margin[node - *chunk];
+  }
+  return weights;
+}
+
 std::vector<float> Forest::log_bounds(const float* log_gain) const {
   std::vector<float> bounds;
   for (const Part& part : parts_) {
@@ -86,35 +101,6 @@ std::vector<float> Forest::log_bounds(const float* log_gain) const {
   return bounds;
 }
 
-namespace {
-
-// Adds value * weight of every entry of the query's features. Decode turns an entry's number into its weight.
-template <class Decode>
-void add_products(const ChunkView& w, int64_t c, const Query& query, float* margin, Decode decode) {
-  const int shift = w.shift[c];
-  const uint32_t low_bits = (1u << shift) - 1;
-  const uint32_t* bucket = w.bucket + 2 * w.bucket_range[c];
-  const uint16_t* key = w.key + w.slot[c];
-  const uint8_t* count = w.count + w.slot[c];
-  for (int64_t i = 0; i < query.size; ++i) {
-    const uint32_t feature = uint32_t(query.feature[i]);
-    const uint32_t* b = bucket + 2 * (feature >> shift);
-    const uint16_t wanted = uint16_t(feature & low_bits);
-    int64_t entry = w.entry[c] + b[1];
-    for (uint32_t s = b[0]; s < b[2]; ++s) {
-      const int entries = count[s] + 1;
-      if (key[s] == wanted) {
-        const float value = query.value[i] * query.scale;
-        for (int64_t e = entry; e < entry + entries; ++e) margin[w.child[e]] += value * decode(e);
-        break;
-      }
-      entry += entries;
-    }
-  }
-}
-
-}  // namespace
-
 void family_margins(const Forest::Part& part, int32_t node, const Query& query, float* margin) {
   const TreeView& tree = part.tree;
   const ChunkView& w = part.chunks;
@@ -126,10 +112,7 @@ void family_margins(const Forest::Part& part, int32_t node, const Query& query, 
       check_chunk(w, c);
       part.checked[c].store(true, std::memory_order_release);
     }
-    if (w.codes)
-      add_products(w, c, query, margin + (first - begin), [&w](int64_t e) { return w.codebook[w.codes[e]]; });
-    else
-      add_products(w, c, query, margin + (first - begin), [&w](int64_t e) { return w.values[e]; });
+    kernels().add_products(chunk_at(w, c), query, margin + (first - begin));
   }
 }
 

@@ -18,14 +18,6 @@ struct Forest::Part {
   mutable std::unique_ptr<std::atomic<bool>[]> checked;  // per chunk
 };
 
-// One row, ready to be scored: sorted features below the model's number of them.
-struct Query {
-  const int32_t* feature;
-  const float* value;
-  int64_t size;
-  float scale;
-};
-
 // The margins of all children of `node`, into margin[0 .. children).
 void family_margins(const Forest::Part& part, int32_t node, const Query& query, float* margin);
 

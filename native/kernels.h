@@ -30,18 +30,39 @@ struct LaneStep {
   const float* settled_gap;  // a row whose gap lies below this in every lane is settled and not moved
 };
 
+// One chunk of weights, and the features of a row that is looked up in it: see ChunkView in core.h.
+struct Chunk {
+  const uint64_t *page_words, *bits;
+  const uint32_t *page_first, *first_slot, *first_byte;
+  const uint16_t* end;
+  const uint8_t* bytes;
+  int width;
+  bool dense, coded;
+  uint32_t low, step;  // what a code stands for, as bits of a float
+};
+struct Query {
+  const int32_t* feature;
+  const float* value;
+  int64_t size;
+  float scale;
+};
+
 struct Kernels {
   const char* name;
   // margin[lane] = sum over the row's features of value * weight[feature][lane]; 8-aligned rows of kLanes floats
   void (*lane_margins)(const LocalRow& row, const float* weights, float* margin);
   // weight[feature][lane] += value * delta[lane]
   void (*lane_update)(const LocalRow& row, const float* delta, float* weights);
+  // sum[lane] += scale * rows[row][lane]^2 over all rows; scale: one per row, or null for 1
+  void (*lane_squares)(const float* rows, const float* scale, int64_t size, double* sum);
   // one coordinate-descent step in all lanes; false when the row is settled (then delta is not set)
   bool (*logistic_step)(const LaneStep& step);
   bool (*squared_hinge_step)(const LaneStep& step);
+  // margin[child] += scale * value * weight, over the query's features and the chunk's children
+  void (*add_products)(const Chunk& chunk, const Query& query, float* margin);
   // margins to log probabilities, in place
   void (*logistic_log_probability)(float* margin, int64_t size);
-  void (*squared_hinge_log_probability)(float* margin, int64_t size);
+  void (*hinge_log_probability)(float* margin, int64_t size, int power);
 };
 
 const Kernels& kernels();  // the best table that this machine can run

@@ -77,7 +77,7 @@ class UnitTrainer {
  public:
   UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency,
               const Work& work)
-      : data_(data), settings_(settings), by_frequency_(by_frequency), work_(work), local_feature_(data.X.cols, -1),
+      : data_(data), settings_(settings), by_frequency_(by_frequency), work_(work), local_feature_(data.X.cols, 0),
         local_row_(data.X.rows, -1) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, const std::vector<int32_t>& chunk_of_child,
@@ -90,7 +90,8 @@ class UnitTrainer {
       keep_weights(first, lanes, chunks, chunk_of_child, bias);
     }
     for (int32_t row : rows_) local_row_[row] = -1;
-    for (int32_t feature : features_) local_feature_[feature] = -1;
+    for (int32_t feature : features_) local_feature_[feature] = 0;
+    for (const Lone& lone : lone_) local_feature_[lone.feature] = 0;
   }
 
  private:
@@ -112,29 +113,42 @@ class UnitTrainer {
     feature_.clear();
     value_.clear();
     q_.clear();
+    lone_.clear();
+    lone_square_.clear();
     for (size_t i = 0; i < rows_.size(); ++i) {
       const int32_t row = rows_[i];
       local_row_[row] = int32_t(i);
       const float scale = data_.row_scale[row];
-      double square = double(settings_.bias) * settings_.bias;
+      double square = double(settings_.bias) * settings_.bias, lone_square = 0;
       for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
         const float value = X.data[j] * scale;
-        feature_.push_back(uint32_t(local_feature_[X.indices[j]]));
-        value_.push_back(value);
+        const int32_t local = local_feature_[X.indices[j]];
         square += double(value) * value;
+        if (local == kLone) {
+          lone_.push_back({X.indices[j], int32_t(i), value});
+          lone_square += double(value) * value;
+        } else {
+          feature_.push_back(uint32_t(local));
+          value_.push_back(value);
+        }
       }
       indptr_.push_back(int64_t(feature_.size()));
       q_.push_back(float(square));
+      lone_square_.push_back(float(lone_square));
     }
   }
 
+  // Numbers the features of two rows or more; local_feature_ holds 0 for all others but those of a single row.
   void number_features() {
     const CsrView& X = data_.X;
     for (int32_t row : rows_)
-      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) local_feature_[X.indices[j]] = 0;
+      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
+        int32_t& seen = local_feature_[X.indices[j]];
+        seen = seen == 0 ? kLone : kShared;
+      }
     features_.clear();
     for (int32_t feature : by_frequency_)
-      if (local_feature_[feature] == 0) {
+      if (local_feature_[feature] == kShared) {
         local_feature_[feature] = int32_t(features_.size());
         features_.push_back(feature);
       }
@@ -160,14 +174,19 @@ class UnitTrainer {
     return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
   }
 
-  // The next row's beginning on its way into the cache; the processor's own prefetcher follows from there.
-  void prefetch(size_t i) const {
+  // The weights of the row that comes next: with them on their way, a visit waits less for the memory.
+  void prefetch_weights(size_t i) const {
+    for (int64_t j = indptr_[i]; j < indptr_[i + 1]; ++j) __builtin_prefetch(&weights_[size_t(feature_[j]) * kLanes]);
+  }
+  // The beginning of the row after it; the processor's own prefetcher follows from there.
+  void prefetch_row(size_t i) const {
     for (int64_t offset = 0; offset < 64; offset += 16) {
       __builtin_prefetch(feature_.data() + indptr_[i] + offset);
       __builtin_prefetch(value_.data() + indptr_[i] + offset);
     }
     __builtin_prefetch(&dual_[i * kLanes]);
     __builtin_prefetch(&side_[i * kLanes]);
+    __builtin_prefetch(&moved_[i * kLanes]);
   }
 
   // Coordinate descent from zero until every lane's duality gap is small.
@@ -177,6 +196,7 @@ class UnitTrainer {
     std::fill_n(bias_, kLanes, 0.0f);
     // logistic keeps the margin that alpha implies; at 30 alpha is as good as 0
     dual_.assign(rows_.size() * kLanes, logistic ? 30.0f : 0.0f);
+    moved_.assign(rows_.size() * kLanes, 0.0f);
     rest_until_.assign(rows_.size(), 0);
     patience_.assign(rows_.size(), 0);
     std::fill_n(settled_gap_, kLanes, 0.0f);
@@ -210,18 +230,23 @@ class UnitTrainer {
     random_.shuffle(order_.data(), int64_t(n));
     for (size_t j = 0; j < n; ++j) {
       const size_t i = size_t(order_[j]);
-      if (j + 1 < n) prefetch(size_t(order_[j + 1]));
+      if (j + 2 < n) prefetch_row(size_t(order_[j + 2]));
+      if (j + 1 < n) prefetch_weights(size_t(order_[j + 1]));
       if (!visit_all && rest_until_[i] > epoch) continue;
       ++visits;
       const LocalRow x = row(i);
       k.lane_margins(x, weights_.data(), margin);
-      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += settings_.bias * bias_[lane];
+      float* along = &moved_[i * kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += settings_.bias * bias_[lane] + lone_square_[i] * along[lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_[i]] : 1.0f;
       const bool moved = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, q_[i],
                                &dual_[i * kLanes], delta, gap_, loss_, settled_gap_});
       if (moved) {
         k.lane_update(x, delta, weights_.data());
-        for (int lane = 0; lane < kLanes; ++lane) bias_[lane] += settings_.bias * delta[lane];
+        for (int lane = 0; lane < kLanes; ++lane) {
+          bias_[lane] += settings_.bias * delta[lane];
+          along[lane] += delta[lane];
+        }
         patience_[i] = 0;
       } else {
         patience_[i] = uint8_t(std::min(patience_[i] + 1, 5));
@@ -233,8 +258,8 @@ class UnitTrainer {
 
   bool gaps_are_small(int lanes) {
     double square[kLanes] = {};
-    for (size_t f = 0; f < features_.size(); ++f)
-      for (int lane = 0; lane < kLanes; ++lane) square[lane] += weights_[f * kLanes + lane] * weights_[f * kLanes + lane];
+    kernels().lane_squares(weights_.data(), nullptr, int64_t(features_.size()), square);
+    kernels().lane_squares(moved_.data(), lone_square_.data(), int64_t(rows_.size()), square);
     bool small = true;
     for (int lane = 0; lane < lanes; ++lane) {
       const double objective = 0.5 * (square[lane] + double(bias_[lane]) * bias_[lane]) + loss_[lane];
@@ -248,16 +273,30 @@ class UnitTrainer {
   void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks,
                     const std::vector<int32_t>& chunk_of_child, std::vector<float>& bias) {
     for (int lane = 0; lane < lanes; ++lane) bias[first + lane] = settings_.bias * bias_[lane];
-    for (int32_t local : ascending_)
+    const auto keep = [&](int32_t feature, const float* weights) {
       for (int lane = 0; lane < lanes; ++lane) {
-        const float weight = weights_[size_t(local) * kLanes + lane];
-        if (weight == 0.0f || std::fabs(weight) < settings_.threshold) continue;
+        if (weights[lane] == 0.0f || std::fabs(weights[lane]) < settings_.threshold) continue;
         const int32_t child = first + lane, chunk = chunk_of_child[child];
-        chunks[chunk].feature.push_back(features_[local]);
+        chunks[chunk].feature.push_back(feature);
         chunks[chunk].child.push_back(uint8_t(child - data_.chunk_node[chunk]));
-        chunks[chunk].value.push_back(weight);
+        chunks[chunk].value.push_back(weights[lane]);
       }
+    };
+    for (int32_t local : ascending_) keep(features_[local], &weights_[size_t(local) * kLanes]);
+    for (const Lone& lone : lone_) {
+      float weights[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) weights[lane] = lone.value * moved_[size_t(lone.row) * kLanes + lane];
+      keep(lone.feature, weights);
+    }
   }
+
+  // A feature that only one of the unit's rows has. Its weight is what that row has moved by times its value: it needs
+  // no place among the weights, whose cache lines would be fetched for this row alone.
+  struct Lone {
+    int32_t feature, row;
+    float value;
+  };
+  static constexpr int32_t kLone = -1, kShared = -2;  // in local_feature_, while features are numbered
 
   const TrainingData& data_;
   const TrainSettings& settings_;
@@ -270,10 +309,11 @@ class UnitTrainer {
   std::vector<int64_t> indptr_;
   HugeVector<uint32_t> feature_;
   HugeVector<float> value_;
-  std::vector<float> q_;
+  std::vector<float> q_, lone_square_;
+  std::vector<Lone> lone_;
 
   // the block's lanes
-  HugeVector<float> side_, dual_, weights_;
+  HugeVector<float> side_, dual_, weights_, moved_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
@@ -314,6 +354,7 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
   const std::vector<Unit> units = plan_units(tree, rows);
   const std::vector<int32_t> by_frequency = features_by_frequency(X);
   std::vector<ChunkEntries> chunks(chunk_node.size() - 1);
+  std::vector<PackedChunk> packed(chunks.size());
   std::vector<float> bias(tree.nodes, 0.0f);
   double total = 0;
   for (const Unit& unit : units) total += unit.cost;
@@ -324,8 +365,11 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
     if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency, work);
     const Unit& unit = units[index];
     trainer->train(unit, chunks, chunk_of_child, bias, reports[thread]);
-    for (int32_t c = chunk_of_child[unit.first_child]; c <= chunk_of_child[unit.last_child - 1]; ++c)
+    for (int32_t c = chunk_of_child[unit.first_child]; c <= chunk_of_child[unit.last_child - 1]; ++c) {
       sort_entries(chunks[c]);
+      packed[c] = pack_chunk(chunks[c], chunk_node[c + 1] - chunk_node[c], X.cols, settings.weight_bits);
+      chunks[c] = {};
+    }
     work.add(unit.cost / total);
   });
   for (const TrainReport& part : reports) {
@@ -333,8 +377,7 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
     report.row_visits += part.row_visits;
     report.unfinished += part.unfinished;
   }
-  return assemble_chunks(chunk_node, std::move(chunks), std::move(bias), X.cols, settings.weight_bits,
-                         settings.threads, work);
+  return join_chunks(chunk_node, std::move(packed), std::move(bias), settings.weight_bits);
 }
 
 }  // namespace longleaf

@@ -11,7 +11,7 @@ namespace longleaf {
 namespace {  // each instruction set has its own copy
 
 constexpr int kBatch = 32;
-constexpr int kMaxWidth = 192;
+constexpr int kMaxWidth = 192;  // kChunkWidth in core.h
 
 // A feature of the row that the chunk has weights for.
 struct Hit {

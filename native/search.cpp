@@ -15,8 +15,9 @@
 // evaluated ancestors, already lies below the k-th score. A label seen in no tree scores at most the mean of the trees'
 // best keys; when that is not above the k-th score the search ends (the threshold algorithm of Fagin et al. 2003).
 //
-// Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level; leaves met on the way,
-// also of unbalanced trees, are kept, and the trees' leaves are then merged in the same way.
+// Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way, also
+// of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as above:
+// the beam's own answer, without evaluating the families that cannot change it.
 //
 // Rows are searched a block at a time, each giving the family it wants next; the wishes are served in the order of the
 // weights in memory, so that rows that want the same weights share them in the cache.
@@ -63,6 +64,7 @@ class RowSearch {
     const size_t trees = forest.parts().size();
     frontier_.resize(trees);
     level_.resize(trees);
+    next_level_.resize(trees);
     popped_.assign(trees, 0);
     key_.resize(trees);
     for (auto& queue : frontier_) queue.clear();
@@ -77,6 +79,7 @@ class RowSearch {
     for (size_t t = 0; t < trees; ++t) {
       const float bound = log_bound(t, 0);
       level_[t].clear();
+      next_level_[t].clear();
       if (bound == kNever) continue;
       if (searching_beam_ && !is_leaf(t, 0))
         level_[t].push_back({bound, 0});
@@ -117,7 +120,10 @@ class RowSearch {
     float* value = &path_[place];
     family_margins(part, node, query_, value);
     const Kernels& k = kernels();
-    (forest_->loss() == Loss::logistic ? k.logistic_log_probability : k.squared_hinge_log_probability)(value, size);
+    if (forest_->link() == kLogisticLink)
+      k.logistic_log_probability(value, size);
+    else
+      k.hinge_log_probability(value, size, forest_->link());
     for (int32_t i = 0; i < size; ++i) value[i] += above;
     evaluations_ += size;
     if (searching_beam_ || (!asked_.empty() && pending_ < 0)) open(tree, node);
@@ -152,6 +158,11 @@ class RowSearch {
     return settings_->log_bounds ? settings_->log_bounds[forest_->parts()[tree].first_node + node] : 0.0f;
   }
   bool is_leaf(size_t tree, int32_t node) const { return forest_->parts()[tree].tree.is_leaf(node); }
+  // Leaves have no children of their own, and the nodes stand in breadth-first order.
+  bool has_only_leaves(size_t tree, int32_t node) const {
+    const int32_t* first_child = forest_->parts()[tree].tree.first_child;
+    return first_child[first_child[node]] == first_child[first_child[node + 1]];
+  }
 
   // log eta_v of a node whose family has been evaluated
   float log_probability(size_t tree, int32_t node) const {
@@ -238,7 +249,7 @@ class RowSearch {
       if (alone && leaf) {
         offer(part.tree.label[v], key);
       } else if (searching_beam_ && !leaf) {
-        level_[tree].push_back({key, v});
+        keep_in_beam(size_t(tree), {key, v});
       } else if (!alone || key > bar()) {
         frontier_[tree].push_back({key, v});
         std::push_heap(frontier_[tree].begin(), frontier_[tree].end());
@@ -285,28 +296,49 @@ class RowSearch {
     std::push_heap(found_.begin(), found_.end());
   }
 
-  // One level of every tree; false when all have come to their leaves.
+  // Goes on in every tree's level; false when all have come to their leaves. The level's nodes are expanded best
+  // first, and no further than where their children, whose keys are no higher, could enter the next level.
   bool advance_beam() {
-    const size_t beam = size_t(settings_->beam);
     for (size_t t = 0; t < level_.size(); ++t) {
-      auto& level = level_[t];
-      if (level.size() > beam) {
-        std::nth_element(level.begin(), level.begin() + int64_t(beam), level.end(),
-                         [](const Candidate& a, const Candidate& b) { return b < a; });
-        level.resize(beam);
-      }
-      for (const Candidate& candidate : level)
-        if (!is_leaf(t, candidate.node)) asked_.push_back({0, int32_t(t), candidate.node});
-      level.clear();
+      auto &level = level_[t], &next = next_level_[t];
+      if (!level.empty() && next.size() == size_t(settings_->beam) && level.front().key < next.front().key) level.clear();
+      if (level.empty()) descend(t);
+      if (level.empty()) continue;
+      std::pop_heap(level.begin(), level.end());
+      asked_.push_back({0, int32_t(t), level.back().node});
+      level.pop_back();
     }
     searching_beam_ = !asked_.empty();
     return searching_beam_;
   }
 
+  // Keeps the best `beam` of the next level, the worst of them in front.
+  void keep_in_beam(size_t tree, Candidate candidate) {
+    auto& next = next_level_[tree];
+    const auto better = [](const Candidate& a, const Candidate& b) { return b < a; };
+    if (next.size() == size_t(settings_->beam)) {
+      if (candidate < next.front()) return;
+      std::pop_heap(next.begin(), next.end(), better);
+      next.pop_back();
+    }
+    next.push_back(candidate);
+    std::push_heap(next.begin(), next.end(), better);
+  }
+
+  void descend(size_t tree) {
+    for (const Candidate& candidate : next_level_[tree]) {
+      auto& queue = has_only_leaves(tree, candidate.node) ? frontier_[tree] : level_[tree];
+      queue.push_back(candidate);
+      std::push_heap(queue.begin(), queue.end());
+    }
+    next_level_[tree].clear();
+  }
+
   const Forest* forest_ = nullptr;
   const SearchSettings* settings_ = nullptr;
   Query query_{};
-  std::vector<std::vector<Candidate>> frontier_, level_;  // per tree: heap of what is open; nodes of a beam's level
+  // per tree: heap of what is open; the nodes of a beam's level, and those of the next one
+  std::vector<std::vector<Candidate>> frontier_, level_, next_level_;
   std::vector<int32_t> popped_;                           // leaves that came out of each tree
   std::vector<float> key_;
   SmallMap expanded_;        // node (through all trees) -> where its children's log probabilities begin in path_
@@ -319,7 +351,7 @@ class RowSearch {
   int64_t evaluations_ = 0;
 };
 
-constexpr int64_t kBlock = 128;  // rows searched side by side
+constexpr int64_t kBlock = 512;  // rows searched side by side
 
 Query query_of(const CsrView& X, const float* row_scale, int64_t row) {
   return {X.indices + X.indptr[row], X.data + X.indptr[row], X.row_size(row), row_scale[row]};

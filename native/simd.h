@@ -13,6 +13,8 @@ namespace longleaf {
 using f32x8 = float __attribute__((vector_size(32)));
 using i32x8 = int32_t __attribute__((vector_size(32)));
 
+using u8x8 = uint8_t __attribute__((vector_size(8)));
+
 #define LONGLEAF_INLINE static inline __attribute__((always_inline))
 
 LONGLEAF_INLINE f32x8 splat(float v) { return f32x8{v, v, v, v, v, v, v, v}; }

@@ -9,11 +9,11 @@ import longleaf as ll
 import reference
 from longleaf import _core
 
-WIDTH = 256  # children of a chunk
+WIDTH = 192  # children of a chunk
 
 
 def chunks(tree):
-    """Give the first node and the end of every chunk: up to 256 consecutive siblings."""
+    """Give the first node and the end of every chunk: up to 192 consecutive siblings."""
     for v in range(tree.n_nodes):
         begin, end = int(tree.first_child[v]), int(tree.first_child[v + 1])
         for first in range(begin, end, WIDTH):
@@ -41,25 +41,64 @@ def encode(tree, W, bias, weight_bits=32):
 
 
 def decode(weights, n_features):
-    """Unpack the arrays of a tree's weights into dense weights [features, nodes]."""
+    """Unpack the arrays of a tree's weights into dense weights [features, nodes], as native/core.h says."""
     W = np.zeros((n_features, len(weights["bias"])), np.float32)
-    values = weights["codebook"][weights["codes"]] if len(weights["codebook"]) else weights["values"]
-    for c, shift in enumerate(weights["shift"]):
-        bucket = weights["bucket"].reshape(-1, 2)[weights["bucket_range"][c] : weights["bucket_range"][c + 1]]
-        for b in range(len(bucket) - 1):
-            entry = int(weights["entry"][c]) + int(bucket[b, 1])
-            for s in range(int(bucket[b, 0]), int(bucket[b + 1, 0])):
-                slot = int(weights["slot"][c]) + s
-                feature = (b << int(shift)) + int(weights["key"][slot])
-                for _ in range(int(weights["count"][slot]) + 1):
-                    W[feature, weights["node"][c] + weights["child"][entry]] = values[entry]
-                    entry += 1
+    pages = (n_features + 4095) // 4096
+    for c, dense in enumerate(weights["dense"]):
+        word, slot = int(weights["word"][c]), 0
+        for page in range(pages):
+            for bit in _ones(weights["page_words"][c * pages + page]):
+                assert slot == weights["first_slot"][word]
+                begin = first = int(weights["byte"][c]) + int(weights["first_byte"][word])
+                for feature_bit in _ones(weights["bits"][word]):
+                    feature = 4096 * page + 64 * bit + feature_bit
+                    width = int(weights["node"][c + 1] - weights["node"][c])
+                    if dense:
+                        end = begin + width * (1 if len(weights["low"]) else 4)
+                        children = np.arange(width)
+                        values = _values(weights, c, begin, end)
+                    else:
+                        end = first + int(weights["end"][weights["slot"][c] + slot])
+                        children, values = _slot(weights, c, begin, end, width)
+                    W[feature, weights["node"][c] + children] = values
+                    begin = end
+                    slot += 1
+                word += 1
+        assert word == weights["word"][c + 1]
     return W
+
+
+def _ones(bits):
+    return [bit for bit in range(64) if int(bits) >> bit & 1]
+
+
+def _slot(weights, c, begin, end, width):
+    """Give the children and the weights of a slot: a list of names, or a bitmap where that is shorter."""
+    size = 1 if len(weights["low"]) else 4
+    bitmap = (width + 7) // 8
+    if end - begin <= bitmap * (size + 1):
+        names = (end - begin) // (size + 1)
+        children = weights["bytes"][begin : begin + names].astype(np.int64)
+    else:
+        names = bitmap
+        children = np.flatnonzero(np.unpackbits(weights["bytes"][begin : begin + names], bitorder="little"))
+    return children, _values(weights, c, begin + names, end)
+
+
+def _values(weights, c, begin, end):
+    stored = weights["bytes"][begin:end]
+    if not len(weights["low"]):
+        return np.frombuffer(stored.tobytes(), np.float32)
+    level = (stored >> 1).astype(np.uint32)
+    bits = weights["low"][c : c + 1].view(np.uint32) + (level - 1) * weights["step"][c]
+    magnitude = np.where(level > 0, bits.astype(np.uint32).view(np.float32), 0)
+    return np.where(stored & 1, -magnitude, magnitude)
 
 
 def estimator(parts, n_labels, loss="log", **params):
     """Make an estimator of (tree, dense weights, bias) parts; every label was seen once in 1000 rows."""
-    model = ll.PLT(n_trees=len(parts), loss=loss, **{"n_jobs": 1, **params})
+    defaults = {"n_jobs": 1, "hinge_power": reference.HINGE_POWER}
+    model = ll.PLT(n_trees=len(parts), loss=loss, **(defaults | params))
     model.trees_ = [tree for tree, _, _ in parts]
     model.weights_ = [encode(*part) for part in parts]
     model.label_counts_ = np.ones(n_labels, np.int64)

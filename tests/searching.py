@@ -9,6 +9,7 @@ LOSSES = st.sampled_from(["log", "squared-hinge"])
 SHAPES = st.sampled_from(["balanced", "unbalanced", "chain", "flat"])
 GAINS = st.sampled_from([None, "plain", "ties", "zeros", "huge"])
 SMALLEST = 1e-37  # below this a 32-bit float has few digits
+LEAST = 1e-300
 
 
 @st.composite
@@ -37,8 +38,10 @@ def make_gain(kind, seed, n_labels):
 
 
 def brute_force(problem, gain):
-    """Give the score of every label, [rows, labels]."""
+    """Give the score of every label, [rows, labels]; above 0 also where a double cannot hold the product."""
     scores = problem.label_probabilities().mean(axis=1)
+    leaves = np.unique(np.concatenate([tree.labels for tree, _, _ in problem.parts]))
+    scores[:, leaves] = np.maximum(scores[:, leaves], LEAST)
     return scores if gain is None else scores * gain
 
 

@@ -231,7 +231,7 @@ def test_a_model_with_a_tree_of_the_users_own_can_be_loaded_and_trained_again(tm
 @pytest.mark.parametrize("loss", ["log", "squared-hinge"])
 @pytest.mark.parametrize("tail", [None, 1.0])
 def test_br_and_ps_br_equal_a_brute_force(loss, tail):
-    model = ll.BR(loss=loss, random_state=1, n_jobs=1).fit(X, ROWS)
+    model = ll.BR(loss=loss, hinge_power=reference.HINGE_POWER, random_state=1, n_jobs=1).fit(X, ROWS)
     assert model.trees_[0].n_nodes == N_LABELS + 1
     W, bias = handmade.decode(model.weights_[0], X.shape[1]), model.weights_[0]["bias"]
     gain = (
@@ -244,6 +244,21 @@ def test_br_and_ps_br_equal_a_brute_force(loss, tail):
         for x in unit_rows(X)
     ]
     check_top(model.top_k(X, k=4, tail=tail), np.array(scores), 4)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 10])
+def test_a_hinge_margin_becomes_a_probability_by_the_given_power(power):
+    model = ll.BR(loss="squared-hinge", hinge_power=power, random_state=1, n_jobs=1).fit(X, ROWS)
+    W, bias = handmade.decode(model.weights_[0], X.shape[1]), model.weights_[0]["bias"]
+    margin = unit_rows(X)[0] @ W[:, 1:] + bias[1:]
+    found = model.probability(X, np.zeros(N_LABELS, int), model.trees_[0].label[1:])
+    np.testing.assert_allclose(found, np.exp(-(np.maximum(0, 1 - margin) ** power)), rtol=1e-3, atol=1e-30)
+
+
+@pytest.mark.parametrize("power", [0, 11, 2.5, "two"])
+def test_a_power_out_of_range_is_refused(power):
+    with pytest.raises(ValueError, match="hinge_power must be"):
+        ll.BR(loss="squared-hinge", hinge_power=power).fit(X, ROWS)
 
 
 def test_rows_without_labels_and_labels_without_rows_are_fine():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import handmade
 import longleaf as ll
-from longleaf._paths import node_weights, path_nodes
+from longleaf._paths import path_nodes
 from longleaf.explain import explain_row, log_node_probability
 from longleaf.words import Explanation, column_names, word_spans
 
@@ -32,22 +33,12 @@ def fitted(loss, n_trees, weight_bits, **params):
 
 
 def obvious_weights(model, tree):
-    """All weights of a tree, [nodes, features], entry by entry as native/core.h says."""
-    w = model.weights_[tree]
-    dense = np.zeros((model.trees_[tree].n_nodes, model.n_features_in_))
-    for chunk in range(len(w["node"]) - 1):
-        buckets = range(w["bucket_range"][chunk], w["bucket_range"][chunk + 1] - 1)
-        pairs = w["bucket"].reshape(-1, 2)
-        for high, bucket in enumerate(buckets):
-            entry = int(w["entry"][chunk]) + int(pairs[bucket][1])
-            for s in range(pairs[bucket][0], pairs[bucket + 1][0]):
-                slot = int(w["slot"][chunk]) + s
-                feature = (high << int(w["shift"][chunk])) + int(w["key"][slot])
-                for _ in range(int(w["count"][slot]) + 1):
-                    value = w["codebook"][w["codes"][entry]] if len(w["codes"]) else w["values"][entry]
-                    dense[w["node"][chunk] + w["child"][entry], feature] = value
-                    entry += 1
-    return dense
+    """All weights of a tree, [nodes, features], decoded entry by entry."""
+    return handmade.decode(model.weights_[tree], model.n_features_in_).T.astype(np.float64)
+
+
+def node_weights(model, node, features):
+    return model._prepare().forest.node_weights(0, node, np.asarray(features, np.int32))
 
 
 def log_mean_probability(model, dense, x, label):
@@ -61,7 +52,7 @@ def log_mean_probability(model, dense, x, label):
             if model.loss == "log":
                 log_eta -= math.log1p(math.exp(-margin))
             else:
-                log_eta -= max(0.0, 1.0 - margin) ** 2
+                log_eta -= max(0.0, 1.0 - margin) ** model.hinge_power
             node = int(tree.parent[node])
         etas.append(math.exp(log_eta))
     return math.log(sum(etas) / len(etas))
@@ -124,7 +115,7 @@ def test_the_weights_of_a_node_are_decoded_as_native_code_reads_them(bits, thres
     dense = obvious_weights(model, 0)
     features = np.array([0, 3, 4, 17, 18, 59])
     for node in range(1, model.trees_[0].n_nodes):
-        np.testing.assert_array_equal(node_weights(model.weights_[0], node, features), dense[node, features])
+        np.testing.assert_array_equal(node_weights(model, node, features), dense[node, features])
     assert np.count_nonzero(dense)
 
 
@@ -135,8 +126,8 @@ def test_chunks_of_more_siblings_than_one_holds_and_few_weights_are_decoded():
     model = ll.BR(random_state=0, n_jobs=1).fit(X, Y)
     dense = obvious_weights(model, 0)
     features = np.sort(random.choice(5000, 50, replace=False))
-    for node in (1, 255, 256, 257, 512, 513, 600):
-        np.testing.assert_array_equal(node_weights(model.weights_[0], node, features), dense[node, features])
+    for node in (1, 191, 192, 193, 384, 385, 600):
+        np.testing.assert_array_equal(node_weights(model, node, features), dense[node, features])
 
 
 def test_a_path_leads_from_the_root_to_the_leaf():
@@ -152,6 +143,7 @@ def test_many_trees_of_one_kind_explain_as_one_of_them():
     one, X = fitted("log", 1, 8, tree="complete")
     three, _ = fitted("log", 1, 8, tree="complete")
     three.trees_, three.weights_ = one.trees_ * 3, one.weights_ * 3
+    del three.__dict__["_prepared"]
     for row in range(5):
         a, b = explain_row(one, X, 4, row), explain_row(three, X, 4, row)
         np.testing.assert_allclose(a.contributions, b.contributions, atol=1e-9)
@@ -163,7 +155,7 @@ def test_a_hand_worked_tree_with_one_word():
     weights = model.weights_[0]
     node = int(path_nodes(model.trees_[0], 0)[0])
     weights["bias"][node] = -1.0
-    weight = node_weights(weights, node, np.array([0]))[0]
+    weight = node_weights(model, node, [0])[0]
     found = explain_row(model, [[3.0]], 0)
     expected = math.log1p(math.exp(1.0)) - math.log1p(math.exp(1.0 - 3 * weight))
     assert found.contributions.tolist() == pytest.approx([expected])
@@ -190,8 +182,8 @@ def test_what_cannot_be_explained_is_refused():
 
 def test_log_probabilities_of_nodes_do_not_overflow():
     far = np.array([-1e4, 0.0, 1e4])
-    np.testing.assert_allclose(log_node_probability(far, "log"), [-1e4, -math.log(2), 0.0])
-    np.testing.assert_allclose(log_node_probability(far, "squared-hinge"), [-(10001.0**2), -1.0, 0.0])
+    np.testing.assert_allclose(log_node_probability(far, 0), [-1e4, -math.log(2), 0.0])
+    np.testing.assert_allclose(log_node_probability(far, 3), [-(10001.0**3), -1.0, 0.0])
 
 
 # ------------------------------------------------------------ words

@@ -117,8 +117,9 @@ class Forest:
         weights: list[WeightArrays],
         features: int,
         labels: int,
-        loss: int,
+        link: int,
     ) -> None: ...
+    def node_weights(self, tree: int, node: int, features: NDArray[np.int32]) -> NDArray[np.float32]: ...
     def log_bounds(self, log_gain: NDArray[np.float32]) -> NDArray[np.float32]: ...
     def top_k(
         self,

@@ -28,7 +28,7 @@ from longleaf._validation import (
     check_threads,
 )
 from longleaf.io import storage
-from longleaf.linear import COST_SCALES, LOSSES, SolverSettings
+from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, link_of
 from longleaf.propensity import check_constants
 from longleaf.tree import LabelTree
 
@@ -63,6 +63,7 @@ class LabelEstimator(LabelRanker):
         max_epochs: int = 200,
         positive_weight: float = 1.0,
         weight_bits: int = 8,
+        hinge_power: int = 3,
         propensity: tuple[float, float] = (0.55, 1.5),
         k: int = 5,
         random_state: Any = None,
@@ -77,6 +78,7 @@ class LabelEstimator(LabelRanker):
         self.max_epochs = max_epochs
         self.positive_weight = positive_weight
         self.weight_bits = weight_bits
+        self.hinge_power = hinge_power
         self.propensity = propensity
         self.k = k
         self.random_state = random_state
@@ -106,6 +108,7 @@ class LabelEstimator(LabelRanker):
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
+        link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
         data = self._begin_fit(X, y, sample_weight)
         random = check_random_state(self.random_state)

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf.linear import LOSSES
 from longleaf.propensity import Constants
 from longleaf.search import NONE, log_gain, resolve_gain
 from longleaf.tree import LabelTree
@@ -28,7 +27,7 @@ class PreparedTrees:
         weights: list[_core.WeightArrays],
         n_features: int,
         n_labels: int,
-        loss: str,
+        link: int,
     ) -> None:
         self.forest = _core.Forest(
             [tree.first_child for tree in trees],
@@ -36,7 +35,7 @@ class PreparedTrees:
             list(weights),
             n_features,
             n_labels,
-            LOSSES[loss],
+            link,
         )
         self._remembered: dict[tuple[float | None, float, float], GainsAndBounds] = {}
 

@@ -23,6 +23,7 @@ from longleaf._validation import (
     check_threads,
     is_label_lists,
 )
+from longleaf.linear import link_of
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.search import ENSEMBLES, SEARCHES, TopK, log_threshold
 from longleaf.tree import LabelTree
@@ -47,6 +48,7 @@ class LabelRanker(BaseEstimator):  # type: ignore[misc]
     """
 
     loss: str
+    hinge_power: int
     normalize: bool
     propensity: tuple[float, float]
     k: int
@@ -231,11 +233,16 @@ class LabelRanker(BaseEstimator):  # type: ignore[misc]
             )
         return rows
 
+    @property
+    def _link(self) -> int:
+        """How margins become probabilities, as native code calls it."""
+        return link_of(self.loss, self.hinge_power)
+
     def _prepare(self) -> PreparedTrees:
         prepared: PreparedTrees | None = self.__dict__.get("_prepared")
         if prepared is None:
             prepared = self.__dict__["_prepared"] = PreparedTrees(
-                self.trees_, self.weights_, self.n_features_in_, self.n_labels_, self.loss
+                self.trees_, self.weights_, self.n_features_in_, self.n_labels_, self._link
             )
         return prepared
 

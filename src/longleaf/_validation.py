@@ -281,13 +281,13 @@ def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
     return check_number(value[0], name), check_number(value[1], name)
 
 
-def check_count(value: Any, name: str, *, low: int = 1) -> int:
-    """Give a whole number that is at least ``low``."""
+def check_count(value: Any, name: str, *, low: int = 1, high: int = _MOST_LABELS) -> int:
+    """Give a whole number that is at least ``low`` and at most ``high``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number; got {value!r}.")
     number = int(value)
-    if number < low or number > _MOST_LABELS:
-        raise ValueError(f"{name} must be at least {low} and at most {_MOST_LABELS}; got {value}.")
+    if number < low or number > high:
+        raise ValueError(f"{name} must be at least {low} and at most {high}; got {value}.")
     return number
 
 

@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf._estimator import LabelEstimator
 from longleaf._paths import Doubles, LabelPath, label_path
 from longleaf._validation import check_count, check_features
+from longleaf.linear import LOGISTIC_LINK
 
 PIECES = 64
 """Equal parts of the way from the empty row."""
@@ -104,49 +105,48 @@ def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowE
     inside = slice(rows.indptr[row], rows.indptr[row + 1])
     features = rows.indices[inside].astype(np.int64)
     values = rows.data[inside].astype(np.float64) * float(rows.scale[row])
-    trees = zip(model.trees_, model.weights_, strict=True)
-    paths = [label_path(tree, weights, label, features, values) for tree, weights in trees]
-    return _explain_paths(paths, features, model.loss)
+    paths = [label_path(model, tree, label, features, values) for tree in range(len(model.trees_))]
+    return _explain_paths(paths, features, model._link)
 
 
-def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], loss: str) -> RowExplanation:
-    gradients = _mean_gradients(paths, loss)
-    at_row = np.array([_log_eta(path, 1.0, loss).sum() for path in paths])
-    at_zero = np.array([_log_eta(path, 0.0, loss).sum() for path in paths])
+def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], link: int) -> RowExplanation:
+    gradients = _mean_gradients(paths, link)
+    at_row = np.array([_log_eta(path, 1.0, link).sum() for path in paths])
+    at_zero = np.array([_log_eta(path, 0.0, link).sum() for path in paths])
     log_probability, log_baseline = _log_mean(at_row), _log_mean(at_zero)
     change = [g * path.margin for g, path in zip(gradients, paths, strict=True)]
     contributions = np.sum([g @ path.products for g, path in zip(gradients, paths, strict=True)], axis=0)
     left_over = log_probability - log_baseline - sum(part.sum() for part in change)
     contributions = contributions + left_over * _shares(contributions)
     return RowExplanation(
-        features, contributions, log_probability, log_baseline, _levels(paths, change, left_over, loss)
+        features, contributions, log_probability, log_baseline, _levels(paths, change, left_over, link)
     )
 
 
-def _mean_gradients(paths: list[LabelPath], loss: str) -> list[Doubles]:
+def _mean_gradients(paths: list[LabelPath], link: int) -> list[Doubles]:
     """Give the integrals I_tv, per tree an array over the nodes of its path."""
     if len(paths) == 1:
-        return [_closed_form(paths[0], loss)]
-    points, widths = _quadrature(paths, loss)
+        return [_closed_form(paths[0], link)]
+    points, widths = _quadrature(paths, link)
     margins = [path.bias[:, None] + path.margin[:, None] * points for path in paths]
-    log_eta = np.array([log_node_probability(margin, loss).sum(axis=0) for margin in margins])
+    log_eta = np.array([log_node_probability(margin, link).sum(axis=0) for margin in margins])
     share = np.exp(log_eta - log_eta.max(axis=0))
     share *= widths / share.sum(axis=0)
-    return [node_slope(margin, loss) @ r for margin, r in zip(margins, share, strict=True)]
+    return [node_slope(margin, link) @ r for margin, r in zip(margins, share, strict=True)]
 
 
-def _closed_form(path: LabelPath, loss: str) -> Doubles:
+def _closed_form(path: LabelPath, link: int) -> Doubles:
     margin = path.margin
     small = np.abs(margin) < SMALL_MARGIN
-    rise = _log_eta(path, 1.0, loss) - _log_eta(path, 0.0, loss)
-    middle = node_slope(path.bias + margin / 2, loss)  # exact to the second order
+    rise = _log_eta(path, 1.0, link) - _log_eta(path, 0.0, link)
+    middle = node_slope(path.bias + margin / 2, link)  # exact to the second order
     return np.where(small, middle, rise / np.where(small, 1.0, margin))
 
 
-def _quadrature(paths: list[LabelPath], loss: str) -> tuple[Doubles, Doubles]:
+def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
     """Give points in (0, 1) and their weights; no piece has a corner of the integrand inside."""
     ends = np.linspace(0, 1, PIECES + 1)
-    if loss == "squared-hinge":
+    if link != LOGISTIC_LINK:
         bias, margin = (
             np.concatenate([getattr(path, name) for path in paths]) for name in ("bias", "margin")
         )
@@ -156,22 +156,22 @@ def _quadrature(paths: list[LabelPath], loss: str) -> tuple[Doubles, Doubles]:
     return (ends[:-1, None] + half * (1 + POINTS)).ravel(), (half * POINT_WEIGHTS).ravel()
 
 
-def log_node_probability(margin: Doubles, loss: str) -> Doubles:
+def log_node_probability(margin: Doubles, link: int) -> Doubles:
     """Give g: the log probability of a node with this margin."""
-    if loss == "log":
+    if link == LOGISTIC_LINK:
         return -np.logaddexp(0.0, -margin)
-    return -(np.maximum(0.0, 1.0 - margin) ** 2)
+    return np.asarray(-(np.maximum(0.0, 1.0 - margin) ** link), np.float64)
 
 
-def node_slope(margin: Doubles, loss: str) -> Doubles:
+def node_slope(margin: Doubles, link: int) -> Doubles:
     """Give g', the derivative of `log_node_probability`."""
-    if loss == "log":
+    if link == LOGISTIC_LINK:
         return np.exp(-np.logaddexp(0.0, margin))
-    return 2 * np.maximum(0.0, 1.0 - margin)
+    return np.asarray(link * np.maximum(0.0, 1.0 - margin) ** (link - 1), np.float64)
 
 
-def _log_eta(path: LabelPath, share: float, loss: str) -> Doubles:
-    return log_node_probability(path.bias + share * path.margin, loss)
+def _log_eta(path: LabelPath, share: float, link: int) -> Doubles:
+    return log_node_probability(path.bias + share * path.margin, link)
 
 
 def _log_mean(logs: Doubles) -> float:
@@ -184,11 +184,11 @@ def _shares(values: Doubles) -> Doubles:
     return np.abs(values) / total if total > 0 else np.zeros_like(values)
 
 
-def _levels(paths: list[LabelPath], change: list[Doubles], left_over: float, loss: str) -> tuple[Level, ...]:
+def _levels(paths: list[LabelPath], change: list[Doubles], left_over: float, link: int) -> tuple[Level, ...]:
     deepest = max(len(path.bias) for path in paths)
     changes, logs = np.zeros(deepest), np.zeros(deepest)
     for path, part in zip(paths, change, strict=True):
         changes[: len(part)] += part
-        logs[: len(part)] += _log_eta(path, 1.0, loss) / len(paths)
+        logs[: len(part)] += _log_eta(path, 1.0, link) / len(paths)
     changes = changes + left_over * _shares(changes)
     return tuple(Level(d + 1, float(logs[d]), float(changes[d])) for d in range(deepest))

@@ -10,17 +10,29 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._validation import Rows
+from longleaf._validation import Rows, check_choice, check_count
 from longleaf.tree import LabelTree
 
 LOSSES = {"log": 0, "squared-hinge": 1}
 """Names of the losses, and what native code calls them."""
+
+LOGISTIC_LINK = 0
+"""What native code calls the logistic function; any other link is the power of a hinge."""
+
+MOST_HINGE_POWER = 10
 
 COST_SCALES = ("none", "log", "linear")
 """How a node's cost may grow as its rows become fewer."""
 
 MOST_COST = 1e30
 """The solver works with 32-bit floats; products of more would be infinite."""
+
+
+def link_of(loss: str, hinge_power: int) -> int:
+    """Say how margins become probabilities, as native code calls it."""
+    check_choice(loss, "loss", LOSSES)
+    power = check_count(hinge_power, "hinge_power", high=MOST_HINGE_POWER)
+    return LOGISTIC_LINK if loss == "log" else power
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ class PLT(LabelEstimator):
     n_trees : int
         The trees of the ensemble; their probabilities are averaged.
     loss : {"log", "squared-hinge"}
-        The loss of the node classifiers. Squared-hinge margins ``s`` become probabilities as
-        ``exp(-max(0, 1 - s)**2)``.
+        The loss of the node classifiers.
     C : float, optional
         The cost of an error; 16 for "log", 1 for "squared-hinge" if left out.
     arity : int
@@ -53,7 +52,10 @@ class PLT(LabelEstimator):
     C_scale : {"none", "log", "linear"}
         Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``.
     weight_bits : {8, 32}
-        8: weights are stored as one of 256 values spaced in equal ratios, off by 2 % at most.
+        8: a weight is stored as one of 254 values in nearly equal ratios, off by 3 % at most.
+    hinge_power : int
+        Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The paper
+        has 2; 3 ranks better, above all with gains (``docs/performance.md``).
     propensity : (A, B)
         The constants of the propensity model, for ``tail``.
     k : int
@@ -104,6 +106,7 @@ class PLT(LabelEstimator):
         positive_weight: float = 1.0,
         C_scale: str = "none",
         weight_bits: int = 8,
+        hinge_power: int = 3,
         propensity: tuple[float, float] = (0.55, 1.5),
         k: int = 5,
         random_state: Any = None,
@@ -119,6 +122,7 @@ class PLT(LabelEstimator):
             max_epochs=max_epochs,
             positive_weight=positive_weight,
             weight_bits=weight_bits,
+            hinge_power=hinge_power,
             propensity=propensity,
             k=k,
             random_state=random_state,

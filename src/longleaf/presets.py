@@ -8,7 +8,15 @@ from longleaf._validation import check_choice
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Wydmuch et al. 2021, the paper's own: 3 trees by balanced 2-means to clusters of 100, log loss
-    "paper": {"n_trees": 3, "tree": "kmeans", "arity": 2, "max_leaf": 100, "loss": "log", "C": 16.0},
+    "paper": {
+        "n_trees": 3,
+        "tree": "kmeans",
+        "arity": 2,
+        "max_leaf": 100,
+        "loss": "log",
+        "C": 16.0,
+        "hinge_power": 2,
+    },
     # Prabhu et al. 2018: the same trees with squared hinge
     "parabel": {
         "n_trees": 3,

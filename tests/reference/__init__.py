@@ -2,6 +2,7 @@
 
 from reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
 from reference.search import (
+    HINGE_POWER,
     a_star,
     beam_search,
     best,
@@ -14,6 +15,7 @@ from reference.search import (
 from reference.training import node_targets, objective
 
 __all__ = [
+    "HINGE_POWER",
     "a_star",
     "beam_search",
     "best",

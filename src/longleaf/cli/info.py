@@ -49,7 +49,7 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         "rows": trained.n_rows_,
         "trees": len(trained.trees_),
         "nodes": sum(tree.n_nodes for tree in trained.trees_),
-        "weights": sum(len(weights["child"]) for weights in trained.weights_),
+        "weights": sum(int(weights["weights"].sum()) for weights in trained.weights_),
         "bytes": folder_bytes(path),
     }
     if isinstance(model, Tagger):
