@@ -11,6 +11,8 @@ import numpy.typing as npt
 from longleaf._validation import LabelsLike, check_per_label
 from longleaf.metrics._hits import Floats, Ints, check_k, check_problem, find_hits, first, label_counts
 
+BINS = ("head", "torso", "tail", "unseen")
+
 
 @dataclass(frozen=True)
 class FrequencyBin:
@@ -70,9 +72,9 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
     frequency = check_per_label(counts, truth.shape[1], "counts")
     labels = first(labels, max(check_k(k)))
     true, predicted, right = label_counts(truth, labels, find_hits(truth, labels))
-    bins = _frequency_bins(frequency)
+    bins = frequency_bins(frequency)
     rows = []
-    for number, name in enumerate(("head", "torso", "tail", "unseen")):
+    for number, name in enumerate(BINS):
         inside = bins == number
         occurs = inside & (true > 0)
         rows.append(
@@ -90,7 +92,7 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
     return rows
 
 
-def _frequency_bins(frequency: Floats) -> Ints:
+def frequency_bins(frequency: Floats) -> Ints:
     """0 for head, 1 for torso, 2 for tail, 3 for unseen labels."""
     bins = np.full(len(frequency), 3, dtype=np.int64)
     falling = -np.sort(-frequency[frequency > 0])
