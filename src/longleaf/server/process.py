@@ -24,6 +24,7 @@ import uvloop
 from longleaf.server.app import create_app
 from longleaf.server.board import Board, Slot
 from longleaf.server.engine import Engine
+from longleaf.server.feedback import FeedbackFile
 from longleaf.server.logs import complain, log, set_up
 from longleaf.server.service import Service, open_engine
 from longleaf.server.settings import Settings
@@ -55,7 +56,7 @@ def run(settings: Settings, tell: Callable[[str], None] = lambda url: None) -> i
     set_up()
     engine = open_engine(settings)
     if settings.feedback is not None:
-        open(settings.feedback, "ab").close()  # say now, not at the first click, that it cannot be written
+        FeedbackFile(settings.feedback)  # say now, not at the first click, that it cannot be written
     listener = bind(settings.host, settings.port)
     url = address(listener)
     log("listening", url=url, model=settings.model, version=engine.version, workers=settings.workers)
