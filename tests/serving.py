@@ -103,7 +103,8 @@ class Running:
     @property
     def log(self) -> list[dict[str, Any]]:
         """The lines that it has logged."""
-        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        whole, _, _ = self.log_path.read_text().rpartition("\n")  # the last line may be half written
+        return [json.loads(line) for line in whole.splitlines()]
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Tell it to stop, and give its exit status."""

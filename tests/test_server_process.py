@@ -113,7 +113,7 @@ def test_a_broken_model_is_refused_and_the_old_one_stays(model: Path) -> None:
 
 def test_several_workers_answer_and_count_together(model: Path) -> None:
     with serving(model, "--workers", 3) as running:
-        assert len(children(running)) == 3
+        wait_for(lambda: len(children(running)) == 3)
         with requests_all_the_time(running, 4) as answers:
             wait_for(lambda: len({line["process"] for line in running.log if "status" in line}) == 3)
         counted = metric(running, 'longleaf_requests_total{path="/v1/suggest",status="200"}')

@@ -69,15 +69,17 @@ def run(settings: Settings, tell: Callable[[str], None] = lambda url: None) -> i
 
 def bind(host: str, port: int) -> socket.socket:
     """Open the port, or say in a sentence why not."""
+    listener = None
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(where)
     except OSError as error:
-        raise ValueError(
-            f"host and port must be free to listen on; {host}:{port}: {error.strerror}."
-        ) from None
+        if listener is not None:
+            listener.close()
+        reason = f"{host}:{port} says {error.strerror}"
+        raise ValueError(f"host and port must be free to listen on; {reason}.") from None
     listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
@@ -212,6 +214,7 @@ class Supervisor:
         if not self.stopping:
             signal.alarm(max(1, round(self.settings.drain_seconds)) + GRACE_SECONDS)
         self.stopping = True
+        self.listener.close()  # when the workers have closed theirs, callers are refused and do not wait
         self._signal_all(signal.SIGTERM)
 
     def _reload(self) -> None:
