@@ -301,11 +301,13 @@ def test_the_log_has_json_lines_and_no_texts(service: Running) -> None:
     service.suggest([secret])
     service.call("/v1/suggest", {"texts": ["a"], "only": [secret]})
     service.call(f"/v1/tags?q={secret}")
-    last = service.log[-3:]
+    service.call(f"/{secret}")
+    last = service.log[-4:]
     assert [(one["event"], one["path"], one["status"]) for one in last] == [
         ("request", "/v1/suggest", 200),
         ("request", "/v1/suggest", 422),
         ("request", "/v1/tags", 200),
+        ("request", "other", 404),
     ]
     assert last[0]["rows"] == 1
     assert secret not in service.log_path.read_text()

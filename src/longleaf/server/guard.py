@@ -11,10 +11,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from longleaf.server.board import PATHS
 from longleaf.server.logs import complain, log
+from longleaf.server.page import FILES
 from longleaf.server.service import Service
 
 UNAUTHORIZED, INTERNAL = 401, 500
+KNOWN = frozenset({*PATHS, *FILES, "/openapi.json"})
 CLOSED = 499
 """What is logged when the caller went away before the answer."""
 
@@ -43,7 +46,7 @@ class Guard:
         except ClientDisconnect:
             pass
         except Exception:
-            complain("request failed", path=scope["path"] if scope["path"].isascii() else "other")
+            complain("request failed", path=_known(scope["path"]))
             if status == CLOSED:
                 await JSONResponse({"error": "Something went wrong inside."}, INTERNAL)(scope, receive, watch)
         finally:
@@ -59,11 +62,16 @@ class Guard:
         log(
             "request",
             method=scope["method"],
-            path=scope["path"][:80],
+            path=_known(scope["path"]),
             status=status,
             ms=round(1000 * seconds, 2),
             **facts,
         )
+
+
+def _known(path: str) -> str:
+    """Give a path for the log; one that we do not have may be anything, a text too."""
+    return path if path in KNOWN else "other"
 
 
 class KeyCheck:

@@ -221,8 +221,8 @@ class Supervisor:
         """Load the new model here first: a broken one goes no further, and later workers start with it."""
         try:
             self.engine = open_engine(self.settings)
-        except (ValueError, OSError):
-            complain("reload failed")
+        except (ValueError, OSError) as error:
+            complain("reload failed", reason=str(error))
             return
         self._signal_all(RELOAD)
 

@@ -84,9 +84,9 @@ class Service:
                 return False
             try:
                 engine = await self.aside(open_engine, settings)
-            except (ValueError, OSError):
+            except (ValueError, OSError) as error:
                 self.slot.add("failed_reloads")
-                complain("reload failed")
+                complain("reload failed", reason=str(error))
                 raise
             self.engine = engine
             self.slot.set("version", version_number(engine.version))
