@@ -40,7 +40,7 @@ def make_tagger(seed: int = 1, n_trees: int = 2) -> ll.Tagger:
     texts, tags = [], []
     for tag, count in zip(WORDS, (40, 20, 15, 10, 2), strict=True):
         for _ in range(count):
-            other = random.choice([one for one in WORDS if one != "rare"])
+            other = str(random.choice([one for one in WORDS if one != "rare"]))
             words = [*random.choice(WORDS[tag].split(), 4), random.choice(WORDS[other].split())]
             texts.append(" ".join(["the import of", *words]))
             tags.append(sorted({tag, other} if random.rand() < 0.3 else {tag}))

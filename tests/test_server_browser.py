@@ -73,8 +73,8 @@ def settled(page: Any, wanted: list[str]) -> None:
 
 
 def test_suggestions_come_as_one_types_and_the_dial_reorders_them(page: Any, service: Running) -> None:
-    page.locator("#text").press_sequentially("olive oil cod")
-    popular = [one["tag"] for one in service.suggest(["olive oil cod"], k=10, tail=0)[0]]
+    page.locator("#text").press_sequentially("stigma olive")
+    popular = [one["tag"] for one in service.suggest(["stigma olive"], k=10, tail=0)[0]]
     settled(page, popular)
     first = page.locator("#list .item").first
     assert "olive oil" in first.inner_text()
@@ -82,7 +82,7 @@ def test_suggestions_come_as_one_types_and_the_dial_reorders_them(page: Any, ser
     assert "score" in first.inner_text()
     assert "head" in first.inner_text()
     page.locator("#tail").fill("1")
-    rare = [one["tag"] for one in service.suggest(["olive oil cod"], k=10, tail=1)[0]]
+    rare = [one["tag"] for one in service.suggest(["stigma olive"], k=10, tail=1)[0]]
     assert rare != popular, "the dial must have something to do"
     settled(page, rare)
     assert page.locator("#tail-value").inner_text() == "1"

@@ -50,6 +50,7 @@ class Batcher:
         self._queue: deque[Job] = deque()
         self._searcher = ThreadPoolExecutor(1, "longleaf-searcher")
         self._busy = False
+        self._running: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
         self.waiting_rows = 0
 
     async def suggest(self, request: SuggestRequest) -> Suggestions:
@@ -84,18 +85,18 @@ class Batcher:
                 rows += job.request.n_rows
         if jobs:
             self._busy = True
-            asyncio.get_running_loop().create_task(self._search(jobs, rows))
+            self._running = asyncio.get_running_loop().create_task(self._search(jobs, rows))
 
     async def _search(self, jobs: list[Job], rows: int) -> None:
-        begin = time.perf_counter()
+        begin, requests = time.perf_counter(), [job.request for job in jobs]
+        answers: list[Suggestions | BaseException]
         try:
-            requests = [job.request for job in jobs]
-            answers = await asyncio.get_running_loop().run_in_executor(
-                self._searcher, search_together, requests
-            )
-        finally:
-            self._busy = False
-            self._begin()
+            loop = asyncio.get_running_loop()
+            answers = await loop.run_in_executor(self._searcher, search_together, requests)
+        except Exception as error:  # nobody may be left waiting
+            answers = [error] * len(jobs)
+        self._busy = False
+        self._begin()
         if self._observe is not None:
             self._observe(rows, time.perf_counter() - begin)
         for job, answer in zip(jobs, answers, strict=True):

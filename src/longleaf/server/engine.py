@@ -50,12 +50,12 @@ class Engine:
         self.tagger = model if isinstance(model, Tagger) else None
         self.model: LabelEstimator = model.estimator_ if isinstance(model, Tagger) else model
         if self.tagger is not None:
-            self.tags = self.tagger.classes_
+            self.tags, self.index = self.tagger.classes_, self.tagger._index
         else:
             self.tags = as_objects(str(label) for label in range(self.model.n_labels_))
+            self.index = {tag: number for number, tag in enumerate(self.tags)}
         own = (self.tagger.names if self.tagger is not None else None) or {}
         self.names: Mapping[str, str] = own if names is None else read_names(names)
-        self.index = {tag: number for number, tag in enumerate(self.tags)}
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
         self.tag_search = TagSearch([self.name(tag) for tag in self.tags], list(self.tags), self.counts)
         self._tags_by_name = {name: tag for tag, name in self.names.items() if tag in self.index}

@@ -30,7 +30,7 @@ class TagSearch:
             for name, tag in zip(names, tags, strict=True)
         ]
         self._all = END + END.join(entries) + END
-        self._begin = np.cumsum([1, *(len(entry) + 1 for entry in entries)])[:-1].tolist()
+        self._begin = np.cumsum([1, *(len(entry) + 1 for entry in entries)])[:-1]
         self._counts = counts
 
     def find(self, query: str, limit: int) -> list[int]:
