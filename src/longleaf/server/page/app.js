@@ -54,7 +54,8 @@ function row(one, old) {
       one.probability === undefined ? "" : percent(one.probability)),
     make("span", { className: "more" }, numbers), binBadge(one), make("span", { className: "bar" }, fill));
   const line = make("div", { className: "line" }, toggle);
-  if (state.facts.feedback) line.append(mark(one, "accepted", "✓", "Accept"), mark(one, "rejected", "✗", "Reject"));
+  if (state.facts.feedback) line.append(make("div", { className: "marks" },
+    mark(one, "accepted", "✓", "Accept"), mark(one, "rejected", "✗", "Reject")));
   const whole = make("li", { className: `item ${open ? "open" : ""} ${state.marks.get(one.tag) ?? ""}` }, line);
   whole.dataset.tag = one.tag;
   const words = old?.querySelector(".words");

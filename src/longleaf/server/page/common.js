@@ -51,7 +51,7 @@ export function latest(work) {
 }
 
 export const percent = (p) =>
-  p >= 0.9995 ? "100 %" : p >= 0.1 ? `${(100 * p).toFixed(0)} %` : p >= 0.001 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %";
+  (p >= 0.9995 ? "100" : p >= 0.1 ? (100 * p).toFixed(0) : p >= 0.001 ? (100 * p).toFixed(1) : "< 0.1") + "\u00a0%";
 export const short = (x) => (x >= 100 ? x.toFixed(0) : x >= 0.01 ? x.toFixed(2) : x.toExponential(0));
 export const thousands = (n) => n.toLocaleString("en");
 
