@@ -34,8 +34,8 @@ unit: $(STAMP)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 test-browser: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable '.[serve,browser]'
-	command -v chromium chromium-browser >/dev/null || ($(SUDO) apt-get update && $(SUDO) apt-get install -y chromium)
+	command -v chromium || command -v chromium-browser || \
+		($(SUDO) apt-get update && $(SUDO) apt-get install -y chromium)
 	$(BIN)/python -m pytest tests/test_server_browser.py
 
 # The native tests once more, with the address and undefined-behaviour sanitizers in the extension.

@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType
 
@@ -242,7 +243,10 @@ class Supervisor:
 
     def _fork(self, worker: int) -> None:
         supervisor = os.getpid()
-        process = os.fork()
+        with warnings.catch_warnings():
+            # Python sees threads, those of the BLAS: they are asleep, and none of them holds a lock.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
         if process:
             self.workers[process] = worker
             return
