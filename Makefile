@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types unit sanitize peers bench scale clean
+.PHONY: demo test test-browser lint types unit sanitize peers bench scale clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,14 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest
+
+# The page in a real browser. `make unit` runs these too where chromium is installed; this installs it.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+test-browser: $(STAMP)
+	command -v chromium || command -v chromium-browser || \
+		($(SUDO) apt-get update && $(SUDO) apt-get install -y chromium)
+	$(BIN)/python -m pytest tests/test_server_browser.py
 
 # The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
 CHECKED := .venv-sanitize

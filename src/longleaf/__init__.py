@@ -1,5 +1,7 @@
 """longleaf: the few right labels among millions, the rare ones included."""
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
 from longleaf import metrics
@@ -18,6 +20,10 @@ from longleaf.text import TextVectorizer
 from longleaf.tree import LabelTree
 from longleaf.tune import Tuning, tune
 from longleaf.words import Explanation
+
+if TYPE_CHECKING:
+    from longleaf.client import AsyncClient as AsyncClient
+    from longleaf.client import Client as Client
 
 __all__ = [
     "BR",
@@ -40,3 +46,12 @@ __all__ = [
     "split_rows",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the clients, which need the extra ``serve``, when somebody asks for one."""
+    if name in ("AsyncClient", "Client"):
+        from longleaf import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,97 @@
+"""``longleaf serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from longleaf._validation import DataError
+from longleaf.cli import _options
+
+MISSING = "longleaf serve needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
+
+
+def serve(
+    model: _options.ModelPath,
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST", help="Where to listen; the default is this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0 takes any free port.")
+    ] = 8000,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=256, metavar="N", help="Processes; they share one model.")
+    ] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, metavar="N", help="Threads a search; left out, cores / workers."),
+    ] = None,
+    names: _options.Names = None,
+    feedback: Annotated[
+        str | None,
+        typer.Option("--feedback", metavar="FILE", help="Keep accepted and rejected tags here, as JSONL."),
+    ] = None,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--api-key",
+            metavar="KEY",
+            envvar="LONGLEAF_API_KEY",
+            help="Ask callers for this key; may be repeated. Other users of the machine can see a command "
+            "line, but not the environment.",
+        ),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option("--cors", metavar="ORIGIN", help="Let pages of this origin call; may be repeated."),
+    ] = None,
+    max_body: Annotated[
+        int, typer.Option("--max-body", min=1, metavar="BYTES", help="Size of a request.")
+    ] = 8_000_000,
+    max_texts: Annotated[
+        int, typer.Option("--max-texts", min=1, metavar="N", help="Texts or vectors a request.")
+    ] = 256,
+    max_k: Annotated[int, typer.Option("--max-k", min=1, metavar="N", help="Suggestions a text.")] = 100,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.001, metavar="S", help="Seconds a request may take.")
+    ] = 30.0,
+    max_waiting: Annotated[
+        int, typer.Option("--max-waiting", min=1, metavar="N", help="Rows that may wait in a worker.")
+    ] = 4096,
+    drain: Annotated[
+        float, typer.Option("--drain", min=0, metavar="S", help="Seconds for running requests at the end.")
+    ] = 30.0,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="Log a line of JSON per request.")
+    ] = True,
+) -> None:
+    """Serve a model over HTTP, with a page to try it on at /."""
+    try:
+        from longleaf.server.process import run
+        from longleaf.server.settings import Limits, Settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("longleaf"):
+            raise
+        raise DataError(MISSING) from None
+    run(
+        Settings(
+            model=model,
+            host=host,
+            port=port,
+            workers=workers,
+            threads=threads,
+            names=names,
+            feedback=feedback,
+            api_keys=tuple(api_key or ()),
+            cors=tuple(cors or ()),
+            limits=Limits(max_body, max_texts, max_k, timeout, max_waiting),
+            drain_seconds=drain,
+            access_log=access_log,
+        ),
+        tell=_tell,
+    )
+
+
+def _tell(url: str) -> None:
+    typer.echo(f"longleaf serves at {url} (Ctrl-C stops).")

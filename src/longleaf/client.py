@@ -1,0 +1,268 @@
+"""Asking a longleaf service from Python, with the words of `longleaf.Tagger`. Needs the extra ``serve``."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import scipy.sparse as sp
+
+from longleaf._suggest import Suggestion
+
+try:
+    import httpx
+except ModuleNotFoundError:
+    raise ImportError(
+        "longleaf.Client needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
+    ) from None
+
+TRY_AGAIN = frozenset({429, 502, 503, 504})
+"""Answers after which another try may go better."""
+INVALID = frozenset({400, 413, 422})
+"""Answers that say that what was asked for cannot be."""
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+
+Suggestions = list[list[Suggestion]]
+
+
+class ServiceError(RuntimeError):
+    """The service could not be reached, or refused; ``status`` is its answer's, 0 if there was none."""
+
+    def __init__(self, sentence: str, status: int = 0) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class _Asking:
+    """What both clients share: how a question is put, and what an answer means."""
+
+    def __init__(self, url: str, timeout: float, retries: int, batch: int, api_key: str | None) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError(f"url must begin with http:// or https://; got {url!r}.")
+        if retries < 0 or batch < 1:
+            raise ValueError(f"retries must be at least 0 and batch at least 1; got {retries} and {batch}.")
+        self.url, self.retries, self.batch = url.rstrip("/"), retries, batch
+        self._options: dict[str, Any] = {
+            "base_url": self.url,
+            "timeout": timeout,
+            "headers": {} if api_key is None else {"Authorization": f"Bearer {api_key}"},
+            "trust_env": not _is_loopback(url),  # no proxy leads back to this machine
+        }
+
+    def _bodies(self, rows: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Cut texts, or the rows of a matrix, into requests."""
+        wishes = {name: _plain(value) for name, value in options.items() if value is not None}
+        if sp.issparse(rows):
+            name, listed = "vectors", _vectors(rows)
+        elif isinstance(rows, str | bytes):
+            raise TypeError(f"texts must be an iterable of strings; got a single {type(rows).__name__}.")
+        else:
+            name, listed = "texts", list(rows)
+        for begin in range(0, len(listed), self.batch):
+            yield wishes | {name: listed[begin : begin + self.batch]}
+
+    def _wait(self, attempt: int, answer: httpx.Response | None) -> float:
+        """Say how long to wait before the next try: longer each time, never all callers at once."""
+        asked = "" if answer is None else str(answer.headers.get("retry-after", ""))
+        wait: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (0.5 + random.random() / 2)
+        return min(LONGEST_WAIT, max(wait, float(asked))) if asked.isdigit() else wait
+
+    def _result(self, answer: httpx.Response) -> Any:
+        if answer.is_success:
+            return answer.json()
+        try:
+            sentence = str(answer.json()["error"])
+        except (ValueError, KeyError, TypeError):
+            sentence = f"{self.url} answered {answer.status_code}."
+        if answer.status_code in INVALID:
+            raise ValueError(sentence)
+        raise ServiceError(sentence, answer.status_code)
+
+    def _unreachable(self, error: httpx.TransportError) -> ServiceError:
+        reason = str(error) or type(error).__name__
+        return ServiceError(f"{self.url} must be a longleaf service that answers; {reason}.")
+
+
+class Client(_Asking):
+    """A longleaf service at a URL.
+
+    Parameters
+    ----------
+    url : str
+        For instance ``http://127.0.0.1:8000``.
+    timeout : float
+        Seconds for connecting, and for each answer.
+    retries : int
+        How often a request is tried again after a lost connection, or when the service is busy. All requests
+        may be repeated safely.
+    batch : int
+        Texts a request; more are sent in several.
+    api_key : str, optional
+
+    Examples
+    --------
+    >>> client = longleaf.Client("http://127.0.0.1:8000")  # doctest: +SKIP
+    >>> client.suggest(["import duties on olive oil"], k=3, tail=0.5)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 3,
+        batch: int = 100,
+        api_key: str | None = None,
+    ) -> None:
+        super().__init__(url, timeout, retries, batch, api_key)
+        self._http = httpx.Client(**self._options)
+
+    def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
+        """Suggest the best tags of each text; see `longleaf.Tagger.suggest` for the options.
+
+        Parameters
+        ----------
+        texts : iterable of str, or sparse matrix [rows, features]
+        k : int
+            How many tags a text.
+        **options
+            ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``, ``search``,
+            ``beam`` and ``threshold``.
+
+        Raises
+        ------
+        ValueError
+            If the service cannot do what is asked.
+        ServiceError
+            If it cannot be reached, or refuses.
+        """
+        bodies = self._bodies(texts, {"k": k} | options)
+        return [one for body in bodies for one in _suggestions(self._call("POST", "/v1/suggest", body))]
+
+    def explain(self, text: str, tag: str) -> dict[str, Any]:
+        """Say which words spoke for a tag: the answer of ``POST /v1/explain``."""
+        return dict(self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
+
+    def model(self) -> dict[str, Any]:
+        """Say what is served: the answer of ``GET /v1/model``."""
+        return dict(self._call("GET", "/v1/model"))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        for attempt in range(self.retries):
+            answer = None
+            try:
+                answer = self._http.request(method, path, json=body)
+                if answer.status_code not in TRY_AGAIN:
+                    return self._result(answer)
+            except httpx.TransportError:
+                pass
+            time.sleep(self._wait(attempt, answer))
+        try:
+            return self._result(self._http.request(method, path, json=body))
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(_Asking):
+    """A longleaf service at a URL, for ``await``; see `Client`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 3,
+        batch: int = 100,
+        api_key: str | None = None,
+    ) -> None:
+        super().__init__(url, timeout, retries, batch, api_key)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
+        """Suggest the best tags of each text; see `Client.suggest`."""
+        bodies = self._bodies(texts, {"k": k} | options)
+        answers = [await self._call("POST", "/v1/suggest", body) for body in bodies]
+        return [one for answer in answers for one in _suggestions(answer)]
+
+    async def explain(self, text: str, tag: str) -> dict[str, Any]:
+        """Say which words spoke for a tag: the answer of ``POST /v1/explain``."""
+        return dict(await self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
+
+    async def model(self) -> dict[str, Any]:
+        """Say what is served: the answer of ``GET /v1/model``."""
+        return dict(await self._call("GET", "/v1/model"))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _call(self, method: str, path: str, body: Any = None) -> Any:
+        for attempt in range(self.retries):
+            answer = None
+            try:
+                answer = await self._http.request(method, path, json=body)
+                if answer.status_code not in TRY_AGAIN:
+                    return self._result(answer)
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(self._wait(attempt, answer))
+        try:
+            return self._result(await self._http.request(method, path, json=body))
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _suggestions(answer: Any) -> Suggestions:
+    return [
+        [
+            Suggestion(
+                one["tag"],
+                one["name"],
+                one["score"],
+                one["probability"],
+                tuple((word, value) for word, value in one.get("words", ())),
+            )
+            for one in result["suggestions"]
+        ]
+        for result in answer["results"]
+    ]
+
+
+def _vectors(X: Any) -> list[dict[str, Any]]:
+    rows = sp.csr_array(X)
+    bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    return [{"indices": rows.indices[a:b].tolist(), "values": rows.data[a:b].tolist()} for a, b in bounds]
+
+
+def _plain(value: Any) -> Any:
+    """Turn sets, tuples and other iterables of tags into lists."""
+    return value if isinstance(value, str | int | float | Mapping) else list(value)
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

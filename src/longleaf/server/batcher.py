@@ -1,0 +1,140 @@
+"""Requests that arrive together are searched together; a lone one never waits for company.
+
+There is one searcher. Whenever it is free and something is queued, it takes all of it. So the batches grow
+with the load by themselves, and there is no waiting time to set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import scipy.sparse as sp
+
+from longleaf.server.requests import SuggestRequest
+from longleaf.server.settings import Refusal
+
+TOO_MANY = 429
+MOST_ROWS = 512
+"""Rows of one batch, unless a single request has more: the next batch should not wait too long."""
+
+Suggestions = list[list[dict[str, Any]]]
+
+
+@dataclass(eq=False)
+class Job:
+    """A request that waits, and where its answer goes."""
+
+    request: SuggestRequest
+    answer: asyncio.Future[Suggestions]
+
+
+class Batcher:
+    """A queue in front of one searching thread.
+
+    Parameters
+    ----------
+    most_waiting : int
+        Rows that may wait; a request beyond them is refused.
+    observe : callable, optional
+        Called after each batch, in the event loop, with its rows and seconds.
+    """
+
+    def __init__(self, most_waiting: int, observe: Callable[[int, float], None] | None = None) -> None:
+        self._most_waiting, self._observe = most_waiting, observe
+        self._queue: deque[Job] = deque()
+        self._searcher = ThreadPoolExecutor(1, "longleaf-searcher")
+        self._busy = False
+        self._running: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
+        self.waiting_rows = 0
+
+    async def suggest(self, request: SuggestRequest) -> Suggestions:
+        """Wait for the suggestions of a request's rows."""
+        if self._queue and self.waiting_rows + request.n_rows > self._most_waiting:
+            raise Refusal(
+                TOO_MANY,
+                f"At most {self._most_waiting} rows may wait here; {self.waiting_rows} do: try again soon.",
+                {"Retry-After": "1"},
+            )
+        loop = asyncio.get_running_loop()
+        job = Job(request, loop.create_future())
+        self._queue.append(job)
+        self.waiting_rows += request.n_rows
+        loop.call_soon(self._begin)  # after those that arrived in the same moment
+        return await job.answer
+
+    def close(self) -> None:
+        """Let the searcher end what it is doing, and end."""
+        self._searcher.shutdown()
+
+    def _begin(self) -> None:
+        if self._busy or not self._queue:
+            return
+        jobs: list[Job] = []
+        rows = 0
+        while self._queue and (not jobs or rows + self._queue[0].request.n_rows <= MOST_ROWS):
+            job = self._queue.popleft()
+            self.waiting_rows -= job.request.n_rows
+            if not job.answer.done():  # its caller may have given up
+                jobs.append(job)
+                rows += job.request.n_rows
+        if jobs:
+            self._busy = True
+            self._running = asyncio.get_running_loop().create_task(self._search(jobs, rows))
+
+    async def _search(self, jobs: list[Job], rows: int) -> None:
+        begin, requests = time.perf_counter(), [job.request for job in jobs]
+        answers: list[Suggestions | BaseException]
+        try:
+            loop = asyncio.get_running_loop()
+            answers = await loop.run_in_executor(self._searcher, search_together, requests)
+        except Exception as error:  # nobody may be left waiting
+            answers = [error] * len(jobs)
+        self._busy = False
+        self._begin()
+        if self._observe is not None:
+            self._observe(rows, time.perf_counter() - begin)
+        for job, answer in zip(jobs, answers, strict=True):
+            if job.answer.done():
+                continue
+            if isinstance(answer, BaseException):
+                job.answer.set_exception(answer)
+            else:
+                job.answer.set_result(answer)
+
+
+def search_together(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
+    """Answer requests, those that ask for the same thing in one search; a failure stays with its request."""
+    groups: dict[str, list[int]] = {}
+    for place, request in enumerate(requests):
+        groups.setdefault(request.key, []).append(place)
+    answers: list[Suggestions | BaseException] = [[] for _ in requests]
+    for places in groups.values():
+        try:
+            found = _search([requests[place] for place in places])
+        except Exception as error:
+            alone = len(places) == 1
+            found = [error] if alone else [search_together([requests[place]])[0] for place in places]
+        for place, answer in zip(places, found, strict=True):
+            answers[place] = answer
+    return answers
+
+
+def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
+    first = requests[0]
+    if first.X is None:
+        X = first.engine.matrix([text for request in requests for text in request.texts])
+    else:
+        X = sp.vstack([request.X for request in requests], format="csr")
+    found = first.engine.suggest(X, first.k, first.worth, first.group, first.options)
+    parts: list[Suggestions | BaseException] = []
+    begin = 0
+    for request in requests:
+        parts.append(found[begin : begin + request.n_rows])
+        begin += request.n_rows
+    return parts

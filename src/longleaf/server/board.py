@@ -1,0 +1,107 @@
+"""Numbers that the workers share: each writes its own row, anyone may read them all.
+
+The memory is mapped before the workers are forked. A row has one writer, the worker's event loop, and every
+number is one aligned word, so nothing needs a lock.
+"""
+
+from __future__ import annotations
+
+import mmap
+from bisect import bisect_left
+
+import numpy as np
+
+PATHS = (
+    "/v1/suggest",
+    "/v1/explain",
+    "/v1/tree",
+    "/v1/tags",
+    "/v1/model",
+    "/v1/feedback",
+    "/v1/reload",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/",
+    "other",
+)
+STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503, 0)
+"""0 is any other."""
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "failed_reloads", "search_seconds", "starts")
+
+_PLACES = {path: place for place, path in enumerate(PATHS)}
+_STATUS_PLACES = {status: place for place, status in enumerate(STATUSES)}
+
+
+class Board:
+    """Counters of all workers.
+
+    Parameters
+    ----------
+    workers : int
+        How many rows.
+
+    Attributes
+    ----------
+    requests : float64 array [workers, paths, statuses]
+    seconds : float64 array [workers, paths, len(SECONDS) + 2]
+        Per bucket, then the sum.
+    batches : float64 array [workers, len(ROWS) + 2]
+        As many, of the rows of a batch.
+    gauges : float64 array [workers, gauges]
+    """
+
+    def __init__(self, workers: int) -> None:
+        shapes = {
+            "requests": (workers, len(PATHS), len(STATUSES)),
+            "seconds": (workers, len(PATHS), len(SECONDS) + 2),
+            "batches": (workers, len(ROWS) + 2),
+            "gauges": (workers, len(GAUGES)),
+        }
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        memory = np.frombuffer(mmap.mmap(-1, 8 * sum(sizes)), np.float64)
+        parts = np.split(memory, np.cumsum(sizes)[:-1])
+        self.requests, self.seconds, self.batches, self.gauges = (
+            part.reshape(shape) for part, shape in zip(parts, shapes.values(), strict=True)
+        )
+        self.workers = workers
+
+
+class Slot:
+    """One worker's row of the board."""
+
+    def __init__(self, board: Board, worker: int) -> None:
+        self.board, self.worker = board, worker
+        board.gauges[worker, GAUGES.index("in_flight")] = 0  # of a worker that died
+        board.gauges[worker, GAUGES.index("waiting_rows")] = 0
+        self.add("starts")
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        place = _PLACES.get(path, len(PATHS) - 1)
+        self.board.requests[self.worker, place, _STATUS_PLACES.get(status, len(STATUSES) - 1)] += 1
+        row = self.board.seconds[self.worker, place]
+        row[bisect_left(SECONDS, seconds)] += 1
+        row[-1] += seconds
+
+    def batch(self, rows: int, seconds: float) -> None:
+        """Count a batch that was searched."""
+        row = self.board.batches[self.worker]
+        row[bisect_left(ROWS, rows)] += 1
+        row[-1] += rows
+        self.add("search_seconds", seconds)
+
+    def add(self, gauge: str, amount: float = 1) -> None:
+        """Move a number."""
+        self.board.gauges[self.worker, GAUGES.index(gauge)] += amount
+
+    def set(self, gauge: str, value: float) -> None:
+        """Set a number."""
+        self.board.gauges[self.worker, GAUGES.index(gauge)] = value
+
+
+def version_number(version: str) -> int:
+    """Give a model's version as a number that a float64 holds."""
+    return int(version, 16)  # 12 hexadecimal digits: 48 bits

@@ -1,0 +1,269 @@
+import { $, binBadge, call, chip, latest, make, notice, percent, short, thousands } from "./common.js";
+import { setUpTree, showNode } from "./tree.js";
+
+const TYPING_MS = 120;
+const MOST_CHIPS = 12;
+const FAINT = 0.08; // words below this part of the strongest stay without a colour
+
+const state = { facts: null, shown: [], open: null, marks: new Map(), pinned: null };
+
+// ---------------------------------------------------------------- suggestions
+
+const ask = latest(async (signal) => {
+  const body = { texts: [$("text").value], k: Number($("k").value), tail: Number($("tail").value) };
+  return call("v1/suggest", body, signal);
+});
+
+async function refresh() {
+  if (!$("text").value.trim()) {
+    state.shown = [];
+    return draw();
+  }
+  $("list").classList.add("stale");
+  const answer = await ask();
+  if (answer === undefined) return; // overtaken by a newer one
+  $("list").classList.remove("stale");
+  if (answer) {
+    state.shown = answer.results[0].suggestions;
+    draw();
+  }
+}
+
+function draw() {
+  const before = places();
+  const shown = [...state.shown];
+  if (state.pinned && !shown.some((one) => one.tag === state.pinned.tag)) shown.push(state.pinned);
+  if (!shown.some((one) => one.tag === state.open)) close();
+  const focused = document.activeElement?.closest?.(".item")?.dataset.tag;
+  const old = new Map([...$("list").children].map((item) => [item.dataset.tag, item]));
+  $("list").replaceChildren(...shown.map((one) => row(one, old.get(one.tag))));
+  if (focused) item(focused)?.querySelector(".toggle").focus();
+  $("empty").hidden = shown.length > 0;
+  slide(before);
+}
+
+function row(one, old) {
+  const open = state.open === one.tag;
+  const name = make("span", { className: "name" }, one.name);
+  if (one.name !== one.tag) name.append(" ", make("small", {}, one.tag));
+  const fill = make("i");
+  fill.style.width = `${100 * (one.probability ?? 0)}%`;
+  const numbers = one.score === undefined ? "not among the suggestions" : `score ${short(one.score)}`;
+  const toggle = make("button", { className: "toggle", aria_expanded: open, onclick: () => choose(one.tag) },
+    name, make("span", { className: "chance", title: "probability" },
+      one.probability === undefined ? "" : percent(one.probability)),
+    make("span", { className: "more" }, numbers), binBadge(one), make("span", { className: "bar" }, fill));
+  const line = make("div", { className: "line" }, toggle);
+  if (state.facts.feedback) line.append(make("div", { className: "marks" },
+    mark(one, "accepted", "✓", "Accept"), mark(one, "rejected", "✗", "Reject")));
+  const whole = make("li", { className: `item ${open ? "open" : ""} ${state.marks.get(one.tag) ?? ""}` }, line);
+  whole.dataset.tag = one.tag;
+  const words = old?.querySelector(".words");
+  if (open && words) whole.append(words);
+  return whole;
+}
+
+const item = (tag) => [...$("list").children].find((one) => one.dataset.tag === tag);
+const places = () => new Map([...$("list").children].map((one) => [one.dataset.tag, one.offsetTop]));
+
+/** Let what moved slide to its new place. */
+function slide(before) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const one of $("list").children) {
+    const was = before.get(one.dataset.tag);
+    const frames = was === undefined ? [{ opacity: 0 }, { opacity: 1 }]
+      : [{ transform: `translateY(${was - one.offsetTop}px)` }, { transform: "none" }];
+    if (was !== one.offsetTop) one.animate(frames, { duration: 220, easing: "ease-out" });
+  }
+}
+
+// ---------------------------------------------------------------- the words behind one
+
+const why = latest((signal, text, tag) => call("v1/explain", { text, tag }, signal));
+
+async function choose(tag) {
+  const again = state.open === tag;
+  close();
+  if (again) return draw();
+  state.open = tag;
+  draw();
+  await explain();
+}
+
+async function explain() {
+  const text = $("text").value;
+  const found = state.open && text.trim() ? await why(text, state.open) : null;
+  if (!found || found.tag !== state.open || text !== $("text").value) return;
+  const listed = found.words.slice(0, MOST_CHIPS);
+  const rest = found.words.length - listed.length;
+  const words = make("div", { className: "words" }, ...listed.map(([word, value]) => chip(word, value)));
+  if (!listed.length) words.append("No word of the text speaks for or against it.");
+  const level = `decided at level ${found.decided} of ${found.levels.length}`;
+  words.append(make("p", {}, `${rest > 0 ? `${rest} more words; ` : ""}${percent(found.baseline)} for an empty text; `
+    + `${percent(found.probability)} for this one; ${level}.`));
+  item(found.tag)?.querySelector(".words")?.remove();
+  item(found.tag)?.append(words);
+  colour(text, found.spans);
+}
+
+function close() {
+  state.open = null;
+  for (const words of document.querySelectorAll("#list .words")) words.remove();
+  colour("", []);
+}
+
+/** Colour words of the text; the service counts characters, the browser counts halves of some. */
+function colour(text, spans) {
+  const starts = /[\ud800-\udfff]/.test(text) ? codePoints(text) : null;
+  const at = (place) => (starts ? starts[place] : place);
+  const strongest = Math.max(...spans.map(([, , value]) => Math.abs(value)), 0);
+  const parts = [];
+  let done = 0;
+  for (const [begin, end, value] of spans) {
+    const share = Math.abs(value) / strongest;
+    if (!(share >= FAINT)) continue;
+    const mark = make("mark", { className: value > 0 ? "for" : "against" }, text.slice(at(begin), at(end)));
+    mark.style.setProperty("--strength", (0.12 + 0.6 * share).toFixed(2));
+    parts.push(text.slice(done, at(begin)), mark);
+    done = at(end);
+  }
+  $("backdrop").replaceChildren(...parts, text.slice(done), "\n");
+  $("legend").hidden = !parts.length;
+  $("backdrop").scrollTop = $("text").scrollTop;
+}
+
+function codePoints(text) {
+  const starts = [];
+  let place = 0;
+  for (const character of text) {
+    starts.push(place);
+    place += character.length;
+  }
+  return [...starts, place];
+}
+
+// ---------------------------------------------------------------- feedback
+
+function mark(one, kind, sign, word) {
+  const pressed = state.marks.get(one.tag) === kind;
+  const label = `${word} ${one.name}`;
+  return make("button", { className: "mark", title: word, aria_label: label, aria_pressed: pressed,
+    onclick: () => setMark(one.tag, kind) }, sign);
+}
+
+function setMark(tag, kind) {
+  if (state.marks.get(tag) === kind) state.marks.delete(tag);
+  else state.marks.set(tag, kind);
+  draw();
+  drawMarks();
+}
+
+const marked = (kind) => [...state.marks].filter(([, one]) => one === kind).map(([tag]) => tag);
+
+function drawMarks(sentence) {
+  const [accepted, rejected] = [marked("accepted").length, marked("rejected").length];
+  $("keep").hidden = !sentence && !state.marks.size;
+  $("keep-button").hidden = !state.marks.size;
+  $("marks").textContent = sentence ?? `${accepted} accepted, ${rejected} rejected`;
+}
+
+async function keep() {
+  const body = { text: $("text").value, accepted: marked("accepted"), rejected: marked("rejected") };
+  if (await call("v1/feedback", body)) {
+    state.marks.clear();
+    draw();
+    drawMarks("Kept. Thank you.");
+  }
+}
+
+// ---------------------------------------------------------------- any tag by name
+
+const search = latest((signal, query) => call(`v1/tags?limit=6&q=${encodeURIComponent(query)}`, undefined, signal));
+
+async function lookUp() {
+  const query = $("ask").value.trim();
+  const answer = query ? await search(query) : { tags: [] };
+  if (!answer) return;
+  $("found").replaceChildren(...answer.tags.map((one) =>
+    make("li", {}, make("button", { onclick: () => pin(one) }, one.name, binBadge(one)))));
+}
+
+function pin(one) {
+  state.pinned = one;
+  $("ask").value = "";
+  $("found").replaceChildren();
+  if (state.open === one.tag) close();
+  choose(one.tag);
+}
+
+// ---------------------------------------------------------------- events
+
+let typing = 0;
+function typed() {
+  clearTimeout(typing);
+  state.marks.clear();
+  state.pinned = null;
+  drawMarks();
+  close();
+  typing = setTimeout(refresh, TYPING_MS);
+}
+
+function turned() {
+  $("tail-value").textContent = Number($("tail").value).toFixed(2).replace(/\.?0+$/, "");
+  refresh();
+}
+
+function keyed(event) {
+  const here = event.target.closest(".item");
+  if (!here || event.ctrlKey || event.metaKey || event.altKey) return;
+  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+  const kind = { a: "accepted", r: "rejected" }[event.key.toLowerCase()];
+  if (step) here[step]?.querySelector(".toggle").focus();
+  else if (kind && state.facts.feedback) setMark(here.dataset.tag, kind);
+  else return;
+  event.preventDefault();
+}
+
+function show(name) {
+  for (const view of ["suggest", "tree"]) {
+    $(view).hidden = view !== name;
+    $(`tab-${view}`).setAttribute("aria-selected", view === name);
+    $(`tab-${view}`).tabIndex = view === name ? 0 : -1;
+  }
+  if (name === "tree") showNode(0);
+}
+
+async function start() {
+  const facts = (state.facts = await call("v1/model"));
+  if (!facts) return;
+  $("facts").textContent = `${facts.name}: ${thousands(facts.labels)} tags, learned from ${thousands(facts.rows)} rows`;
+  $("mark-keys").hidden = !facts.feedback;
+  const texts = facts.accepts.includes("texts");
+  if (!texts) notice("This model reads vectors, not texts: call the API. The label tree can be walked here.");
+  $("text").disabled = $("tail").disabled = $("ask").disabled = !texts;
+  setUpTree(facts);
+  if (!texts) show("tree");
+  else turned();
+}
+
+$("text").addEventListener("input", typed);
+$("text").addEventListener("scroll", () => ($("backdrop").scrollTop = $("text").scrollTop));
+$("tail").addEventListener("input", turned);
+$("k").addEventListener("change", refresh);
+$("ask").addEventListener("input", lookUp);
+$("list").addEventListener("keydown", keyed);
+$("keep-button").addEventListener("click", keep);
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("longleaf-key", $("key").value);
+  start();
+});
+for (const [view, other] of [["suggest", "tree"], ["tree", "suggest"]]) {
+  $(`tab-${view}`).addEventListener("click", () => show(view));
+  $(`tab-${view}`).addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    show(other);
+    $(`tab-${other}`).focus();
+  });
+}
+start();

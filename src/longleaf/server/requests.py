@@ -1,0 +1,200 @@
+"""What a request asks for, checked before any work is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._suggest import Worth
+from longleaf._validation import check_choice, check_count, check_number, check_pair
+from longleaf.search import SEARCHES
+from longleaf.server.engine import UNPROCESSABLE, Engine
+from longleaf.server.settings import Limits, Refusal
+
+MALFORMED = 400
+WISHES = ("tail", "gain", "only", "never", "propensity")
+OTHERS = ("texts", "vectors", "k", "groups", "explain", "search", "beam", "threshold")
+
+JsonObject = dict[str, Any]
+
+
+def read_json(body: bytes) -> JsonObject:
+    """Read a request's body, one JSON object."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        value = json.loads(body, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(MALFORMED, f"The body must be JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise Refusal(MALFORMED, f"The body must be a JSON object; got {_kind(value)}.")
+    return value
+
+
+@dataclass(frozen=True)
+class SuggestRequest:
+    """Rows, and how they are to be searched.
+
+    Attributes
+    ----------
+    key : str
+        Requests with one key may be searched together.
+    """
+
+    engine: Engine
+    texts: list[str]
+    X: Any
+    k: int
+    worth: Worth
+    group: npt.NDArray[np.int64] | None
+    explain: bool
+    options: dict[str, Any] = field(default_factory=dict)
+    key: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """How many texts or vectors there are."""
+        return len(self.texts) if self.X is None else int(self.X.shape[0])
+
+    @classmethod
+    def parse(cls, asked: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
+        """Check the fields of ``POST /v1/suggest``; they mean what they mean in `longleaf.Tagger.suggest`."""
+        check_fields(asked, (*OTHERS, *WISHES))
+        asked = {name: value for name, value in asked.items() if value is not None}
+        texts, X = _rows(asked, engine, limits)
+        explain = _typed(asked.get("explain", False), "explain", bool)
+        if explain and X is not None:
+            raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
+        with unprocessable():
+            k = check_count(asked.get("k", 5), "k")
+            options = {
+                "search": check_choice(asked.get("search", "exact"), "search", SEARCHES),
+                "beam": check_count(asked.get("beam", 10), "beam"),
+                "threshold": _optional(asked.get("threshold"), lambda v: check_number(v, "threshold", low=0)),
+            }
+            worth = _worth(asked, engine)
+            groups = _optional(asked.get("groups"), lambda v: _by_tag(v, "groups", engine))
+            group = None if groups is None else engine.groups(groups)
+        if k > limits.k:
+            raise Refusal(UNPROCESSABLE, f"k must be at most {limits.k} here; got {k}.")
+        plain = {name: value for name, value in asked.items() if name not in ("texts", "vectors", "explain")}
+        key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
+        return cls(engine, texts, X, k, worth, group, explain, options, key)
+
+
+def _rows(asked: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
+    """Give the texts, or the matrix of the vectors."""
+    given = [name for name in ("texts", "vectors") if name in asked]
+    if len(given) != 1:
+        raise Refusal(
+            UNPROCESSABLE, f"Either texts or vectors must be given; got {' and '.join(given) or 'neither'}."
+        )
+    rows = _typed(asked[given[0]], given[0], list)
+    if not 1 <= len(rows) <= limits.texts:
+        raise Refusal(
+            UNPROCESSABLE, f"{given[0]} must be 1 to {limits.texts} in one request; got {len(rows)}."
+        )
+    if given[0] == "texts":
+        engine.needs_texts()
+        return [_typed(text, "Each text", str) for text in rows], None
+    with unprocessable():
+        return [], engine.vectors([_vector(row) for row in rows])
+
+
+def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Read ``{"indices": […], "values": […]}``."""
+    row = _typed(row, "Each vector", dict)
+    if set(row) != {"indices", "values"}:
+        raise Refusal(UNPROCESSABLE, f"Each vector must have indices and values; got {_listed(row)}.")
+    indices, values = _numbers(row["indices"], "indices", "iu"), _numbers(row["values"], "values", "iuf")
+    if len(indices) != len(values):
+        raise ValueError(f"indices and values must have one length; got {len(indices)} and {len(values)}.")
+    return indices, values
+
+
+def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
+    array = np.asarray(_typed(value, name, list))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+        wanted = "whole numbers" if kinds == "iu" else "numbers"
+        raise ValueError(f"{name} must be a list of {wanted}; got {json.dumps(value)[:40]}.")
+    return array
+
+
+def _worth(asked: JsonObject, engine: Engine) -> Worth:
+    tail = _optional(asked.get("tail"), lambda v: check_number(v, "tail", low=0, high=10))
+    gain = _optional(asked.get("gain"), lambda v: _by_tag(v, "gain", engine))
+    for tag, value in (gain or {}).items():
+        check_number(value, f"gain of {tag!r}", low=0)
+    wishes: dict[str, Any] = {"tail": tail, "gain": gain}
+    for name in ("only", "never"):
+        wishes[name] = None if name not in asked else _tags(asked[name], name, engine)
+    propensity = _optional(asked.get("propensity"), lambda v: check_pair(v, "propensity", "A, B"))
+    worth = engine.worth(propensity=propensity, **wishes)
+    if propensity is not None and (propensity[0] < 0 or propensity[1] <= 0):
+        raise ValueError(f"propensity must be A, B with A at least 0 and B above 0; got {list(propensity)}.")
+    return worth
+
+
+def _by_tag(value: Any, name: str, engine: Engine) -> dict[str, Any]:
+    value = _typed(value, name, dict)
+    for inner in value.values():
+        if isinstance(inner, list | dict):
+            raise Refusal(UNPROCESSABLE, f"{name} must hold plain values; got {_kind(inner)}.")
+    return {engine.tag(tag): inner for tag, inner in value.items()}
+
+
+def _tags(value: Any, name: str, engine: Engine) -> list[str]:
+    return [engine.tag(_typed(tag, f"Each tag of {name}", str)) for tag in _typed(value, name, list)]
+
+
+def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:
+    """Refuse fields that nobody would read: they are slips."""
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise Refusal(UNPROCESSABLE, f"Fields must be among {', '.join(known)}; got {unknown[0]!r}.")
+
+
+def required(asked: JsonObject, name: str, kind: type) -> Any:
+    """Give a field that must be there."""
+    if name not in asked:
+        raise Refusal(UNPROCESSABLE, f"{name} must be given.")
+    return _typed(asked[name], name, kind)
+
+
+class unprocessable:  # noqa: N801 - used as a statement
+    """Turn what the library finds wrong into a refusal with the same sentence."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ValueError | TypeError | OverflowError):
+            raise Refusal(UNPROCESSABLE, str(error)) from None
+
+
+def _optional(value: Any, check: Callable[[Any], Any]) -> Any:
+    return None if value is None else check(value)
+
+
+def _typed(value: Any, name: str, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise Refusal(UNPROCESSABLE, f"{name} must be {_KINDS[kind]}; got {_kind(value)}.")
+    return value
+
+
+_KINDS = {str: "a string", list: "a list", dict: "an object", bool: "true or false", int: "a whole number"}
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else _KINDS.get(type(value), "a number")
+
+
+def _listed(row: JsonObject) -> str:
+    return ", ".join(sorted(row)[:5]) or "none"

@@ -1,0 +1,61 @@
+"""Finding tags by a part of their names, among millions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_HITS = 10_000
+"""A short word is in very many names; the first so many are ranked."""
+END = "\n"
+
+
+class TagSearch:
+    """All names in one string, so that a search is one pass of the C library over it.
+
+    Parameters
+    ----------
+    names, tags : sequences of str
+        Searched without regard to case.
+    counts : int array [labels]
+        The more frequent of two equally good hits comes first.
+    """
+
+    def __init__(self, names: Sequence[str], tags: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
+        entries = [
+            _plain(name) if name == tag else f"{_plain(name)}\t{_plain(tag)}"
+            for name, tag in zip(names, tags, strict=True)
+        ]
+        self._all = END + END.join(entries) + END
+        self._begin = np.cumsum([1, *(len(entry) + 1 for entry in entries)])[:-1]
+        self._counts = counts
+
+    def find(self, query: str, limit: int) -> list[int]:
+        """Give the labels whose name or tag holds the query: whole names, beginnings, then the frequent."""
+        wanted = _plain(query).strip()
+        if not wanted:
+            return [int(label) for label in np.argsort(-self._counts, kind="stable")[:limit]]
+        ranked = sorted((self._rank(wanted, place), label) for place, label in self._hits(wanted))
+        best = dict.fromkeys(label for _, label in ranked)
+        return list(best)[:limit]
+
+    def _hits(self, wanted: str) -> Iterator[tuple[int, int]]:
+        place, hits = self._all.find(wanted), 0
+        while place >= 0 and hits < MOST_HITS:
+            yield place, bisect_right(self._begin, place) - 1
+            hits += 1
+            place = self._all.find(wanted, place + 1)
+
+    def _rank(self, wanted: str, place: int) -> tuple[int, int]:
+        before, after = self._all[place - 1], self._all[place + len(wanted)]
+        label = bisect_right(self._begin, place) - 1
+        starts = before in "\n\t"
+        kind = 0 if starts and after in "\n\t" else 1 if starts else 2 if not before.isalnum() else 3
+        return kind, -int(self._counts[label])
+
+
+def _plain(text: str) -> str:
+    return text.casefold().replace(END, " ").replace("\t", " ")

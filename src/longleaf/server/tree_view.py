@@ -1,0 +1,178 @@
+"""A walk through the label trees: a node's words, its best labels, and its children."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+from longleaf._paths import node_weights
+from longleaf._validation import check_features
+from longleaf.explain import log_node_probability
+from longleaf.server.engine import Engine
+from longleaf.server.settings import Refusal
+from longleaf.tree import LabelTree
+from longleaf.words import column_names
+
+NOT_FOUND = 404
+MOST_CHILDREN = 100
+MOST_LABELS = 10
+MOST_WORDS = 8
+CHILD_LABELS = 3
+
+Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+
+class TreeView:
+    """One node of one tree, as a reader sees it.
+
+    Parameters
+    ----------
+    engine : Engine
+    tree, node : int
+        Which tree, which of its nodes; 0 is the root.
+    text : str, optional
+        Children then come with their probabilities for it, and the best labels are the best for it.
+    """
+
+    def __init__(self, engine: Engine, tree: int, node: int, text: str | None = None) -> None:
+        self.engine, self.text = engine, text
+        self.number, self.node = tree, node
+        self.tree: LabelTree = _item(engine.model.trees_, tree, "tree")
+        self.weights: _core.WeightArrays = engine.model.weights_[tree]
+        if not 0 <= node < self.tree.n_nodes:
+            raise Refusal(NOT_FOUND, f"node must be below {self.tree.n_nodes} in this tree; got {node}.")
+        self.X = engine.matrix([text]) if text and text.strip() else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Give all that the page shows."""
+        return {
+            "tree": self.number,
+            "trees": len(self.engine.model.trees_),
+            "path": [self._brief(node) for node in self._ancestors()],
+            **self._brief(self.node),
+            "best": self._best(),
+            "children": self._children(),
+            "more_children": max(0, self._child_numbers().size - MOST_CHILDREN),
+        }
+
+    def _brief(self, node: int) -> dict[str, Any]:
+        label = int(self.tree.label[node])
+        below = labels_below(self.tree, node)
+        return {
+            "node": node,
+            "labels": len(below),
+            "label": self.engine.describe(label) if label >= 0 else None,
+            "words": self._words(node),
+        }
+
+    def _words(self, node: int) -> list[tuple[str, float]]:
+        """Name the features that speak for a node most."""
+        if node == 0:
+            return []
+        features, values = node_terms(self.weights, node)
+        order = np.argsort(-values, kind="stable")[:MOST_WORDS]
+        order = order[values[order] > 0]
+        tagger = self.engine.tagger
+        names = column_names(None if tagger is None else tagger.vectorizer_, features[order])
+        return list(zip(names, values[order].round(4).tolist(), strict=True))
+
+    def _best(self) -> list[dict[str, Any]]:
+        below = labels_below(self.tree, self.node)
+        if self.X is None:
+            order = np.argsort(-self.engine.counts[below], kind="stable")[:MOST_LABELS]
+            return [self.engine.describe(int(label)) for label in below[order]]
+        gain = np.zeros(self.engine.model.n_labels_)
+        gain[below] = 1
+        top = self.engine.model.top_k(self.X, MOST_LABELS, gain=gain, n_jobs=1)
+        found = zip(top.labels[0].tolist(), top.scores[0].tolist(), strict=True)
+        return [self.engine.describe(label) | {"probability": p} for label, p in found if label >= 0]
+
+    def _children(self) -> list[dict[str, Any]]:
+        """Describe the children: the likeliest for the text first, or the most frequent."""
+        children = self._child_numbers()
+        rows = np.array(
+            [self.engine.counts[labels_below(self.tree, int(c))].sum() for c in children], np.int64
+        )
+        children = children[np.argsort(-rows, kind="stable")][:MOST_CHILDREN]
+        chances = self._chances(children)
+        if chances is not None:
+            order = np.argsort(-chances, kind="stable")
+            children, chances = children[order], chances[order]
+        described = []
+        for place, child in enumerate(children.tolist()):
+            below = labels_below(self.tree, child)
+            best = below[np.argsort(-self.engine.counts[below], kind="stable")[:CHILD_LABELS]]
+            described.append(
+                self._brief(child)
+                | {"best": [self.engine.describe(int(label)) for label in best]}
+                | ({} if chances is None else {"probability": float(chances[place])})
+            )
+        return described
+
+    def _child_numbers(self) -> Ints:
+        first, end = self.tree.first_child[self.node : self.node + 2]
+        return np.arange(first, end, dtype=np.int64)
+
+    def _chances(self, children: Ints) -> Doubles | None:
+        """Give the probability of each child for the text, given that of the node."""
+        if self.X is None:
+            return None
+        model = self.engine.model
+        row = check_features(self.X, model.n_features_in_, normalize=model.normalize)
+        values, features = row.data * row.scale[0], row.indices.astype(np.int64)
+        margins = [
+            float(self.weights["bias"][child]) + node_weights(self.weights, child, features) @ values
+            for child in children.tolist()
+        ]
+        return np.exp(log_node_probability(np.array(margins), model.loss))
+
+    def _ancestors(self) -> list[int]:
+        path, node = [], self.node
+        while node > 0:
+            node = int(np.searchsorted(self.tree.first_child, node, side="right")) - 1
+            path.append(node)
+        return path[::-1]
+
+
+def labels_below(tree: LabelTree, node: int) -> Ints:
+    """List the labels of the leaves below a node, its own if it is a leaf."""
+    begin, end, found = node, node + 1, []
+    while begin < end:  # the descendants of a node are one range on every level
+        labels = tree.label[begin:end]
+        found.append(labels[labels >= 0])
+        begin, end = int(tree.first_child[begin]), int(tree.first_child[end])
+    return np.concatenate(found).astype(np.int64)
+
+
+def node_terms(weights: _core.WeightArrays, node: int) -> tuple[Ints, Doubles]:
+    """Decode all weights of a node; ``ChunkView`` in ``native/core.h`` says how they are laid out.
+
+    Returns
+    -------
+    features, values : arrays
+    """
+    chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
+    child, shift = node - int(weights["node"][chunk]), int(weights["shift"][chunk])
+    buckets = weights["bucket"].reshape(-1, 2)
+    begins = buckets[weights["bucket_range"][chunk] : weights["bucket_range"][chunk + 1], 0].astype(np.int64)
+    slots = begins[1:] - begins[:-1]
+    inside = slice(weights["slot"][chunk], weights["slot"][chunk + 1])
+    feature = (np.repeat(np.arange(len(slots)), slots) << shift) | weights["key"][inside].astype(np.int64)
+    entries = slice(weights["entry"][chunk], weights["entry"][chunk + 1])
+    owner = np.repeat(feature, weights["count"][inside].astype(np.int64) + 1)
+    mine = weights["child"][entries] == child
+    if weights["codes"].size:
+        values = weights["codebook"][weights["codes"][entries][mine]]
+    else:
+        values = weights["values"][entries][mine]
+    return owner[mine], values.astype(np.float64)
+
+
+def _item(items: list[Any], place: int, name: str) -> Any:
+    if not 0 <= place < len(items):
+        raise Refusal(NOT_FOUND, f"{name} must be below {len(items)}; got {place}.")
+    return items[place]

@@ -1,0 +1,168 @@
+"""The clients answer as the tagger does, try again where that helps, and say what went wrong."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import longleaf as ll
+from serving import Running, make_tagger, serving
+
+httpx = pytest.importorskip("httpx", reason="needs the extra serve")
+
+from longleaf import client as clients  # noqa: E402 - after the check for the extra
+
+TEXTS = ["virgin olive oil", "cod and herring", "saffron"]
+SUGGESTION = {"tag": "a", "name": "a", "score": 1.0, "probability": 0.5}
+
+
+@pytest.fixture(scope="module")
+def tagger() -> ll.Tagger:
+    return make_tagger()
+
+
+@pytest.fixture(scope="module")
+def service(tagger: ll.Tagger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    path = tmp_path_factory.mktemp("client") / "tagger.ll"
+    tagger.save(path)
+    with serving(path, environment={"LONGLEAF_API_KEY": "open-sesame"}) as running:
+        yield running
+
+
+def plain(found: list[list[Any]]) -> list[Any]:
+    return [
+        [
+            (one.tag, one.name, pytest.approx(one.score), pytest.approx(one.probability), one.words)
+            for one in row
+        ]
+        for row in found
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tail": 1.0},
+        {"gain": {"rare": 9}},
+        {"only": {"2437", "rare"}},
+        {"never": ("1264",)},
+        {"explain": True},
+    ],
+    ids=str,
+)
+def test_both_clients_suggest_what_the_tagger_does(
+    service: Running, tagger: ll.Tagger, options: dict[str, Any]
+) -> None:
+    wanted = plain(tagger.suggest(TEXTS, k=2, **options))
+    with ll.Client(service.url, api_key="open-sesame", batch=2) as client:
+        assert plain(client.suggest(TEXTS, k=2, **options)) == wanted
+
+    async def ask() -> list[list[Any]]:
+        async with ll.AsyncClient(service.url + "/", api_key="open-sesame", batch=2) as client:
+            return await client.suggest(iter(TEXTS), k=2, **options)
+
+    assert plain(asyncio.run(ask())) == wanted
+
+
+def test_a_matrix_is_sent_as_vectors(service: Running, tagger: ll.Tagger) -> None:
+    with ll.Client(service.url, api_key="open-sesame") as client:
+        X = tagger.vectorizer_.transform(TEXTS)
+        assert plain(client.suggest(X, k=3)) == plain(tagger.suggest(TEXTS, k=3))
+        assert client.suggest([]) == []
+        assert client.model()["labels"] == len(tagger.classes_)
+        assert client.explain(TEXTS[0], "1264")["words"][0][0] in TEXTS[0]
+
+
+def test_what_cannot_be_is_a_value_error_with_the_services_sentence(service: Running) -> None:
+    with ll.Client(service.url, api_key="open-sesame") as client:
+        with pytest.raises(ValueError, match="only must name tags that occur in training; 'x' does not"):
+            client.suggest(["a"], only=["x"])
+        with pytest.raises(TypeError, match="got a single str"):
+            client.suggest("a")
+    with (
+        ll.Client(service.url, api_key="wrong") as client,
+        pytest.raises(clients.ServiceError, match="A valid API key must be given") as refused,
+    ):
+        client.suggest(["a"])
+    assert refused.value.status == 401
+
+
+def faked(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any], **options: Any
+) -> tuple[ll.Client, list[float]]:
+    """Give a client whose service answers as listed, and what it waited."""
+    waits: list[float] = []
+    monkeypatch.setattr(clients.time, "sleep", waits.append)
+    queue = iter(answers)
+
+    def answer(request: Any) -> Any:
+        one = next(queue)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    client = ll.Client("http://127.0.0.1:1", **options)
+    client._http.close()
+    client._http = httpx.Client(base_url=client.url, transport=httpx.MockTransport(answer))
+    return client, waits
+
+
+def good() -> Any:
+    return httpx.Response(200, json={"results": [{"suggestions": [SUGGESTION]}]})
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda: httpx.ConnectError("refused"),
+        lambda: httpx.ReadTimeout("slow"),
+        lambda: httpx.Response(503, json={"error": "The service is shutting down."}),
+        lambda: httpx.Response(429, json={"error": "…"}, headers={"retry-after": "2"}),
+    ],
+    ids=["no connection", "no answer", "unavailable", "busy"],
+)
+def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch, first: Callable[[], Any]) -> None:
+    client, waits = faked(monkeypatch, [first(), first(), good()])
+    with client:
+        assert client.suggest(["a"])[0][0].tag == "a"
+    assert len(waits) == 2
+    if getattr(first(), "status_code", 0) == 429:
+        assert waits == [2.0, 2.0]
+    else:
+        assert 0 < waits[0] < waits[1] * 2 <= 0.4
+
+
+def test_in_the_end_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, waits = faked(monkeypatch, [httpx.ConnectError("refused")] * 3, retries=2)
+    with (
+        client,
+        pytest.raises(clients.ServiceError, match="must be a longleaf service that answers; refused"),
+    ):
+        client.suggest(["a"])
+    assert len(waits) == 2
+    client, _ = faked(monkeypatch, [httpx.Response(503, text="<html>")], retries=0)
+    with client, pytest.raises(clients.ServiceError, match="answered 503"):
+        client.suggest(["a"])
+
+
+def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, waits = faked(monkeypatch, [httpx.Response(422, json={"error": "k must be less."})])
+    with client, pytest.raises(ValueError, match="k must be less"):
+        client.suggest(["a"], k=9)
+    assert waits == []
+
+
+def test_nobody_answers_on_a_closed_port() -> None:
+    async def ask() -> None:
+        async with ll.AsyncClient("http://127.0.0.1:1", retries=1) as client:
+            await client.suggest(["a"])
+
+    with pytest.raises(clients.ServiceError, match="must be a longleaf service that answers"):
+        asyncio.run(ask())
+
+
+def test_a_url_must_be_one() -> None:
+    with pytest.raises(ValueError, match="url must begin with http:// or https://"):
+        ll.Client("localhost:8000")
