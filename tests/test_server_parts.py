@@ -3,24 +3,25 @@
 import numpy as np
 import pytest
 
-from longleaf._paths import node_weights
+import handmade
+from longleaf._paths import node_terms
 from longleaf.server.board import Board, Slot
 from longleaf.server.engine import Engine
 from longleaf.server.metrics import render
 from longleaf.server.tag_search import TagSearch
-from longleaf.server.tree_view import TreeView, labels_below, node_terms
+from longleaf.server.tree_view import TreeView, labels_below
 from serving import make_tagger
 
 
 def test_all_weights_of_a_node_are_those_that_a_look_up_finds():
     model = make_tagger().estimator_
-    every = np.arange(model.n_features_in_)
-    for tree, weights in zip(model.trees_, model.weights_, strict=True):
-        for node in range(1, tree.n_nodes):
-            features, values = node_terms(weights, node)
-            dense = np.zeros(len(every))
+    for tree in range(len(model.trees_)):
+        wanted = handmade.decode(model.weights_[tree], model.n_features_in_)
+        for node in range(1, model.trees_[tree].n_nodes):
+            features, values = node_terms(model, tree, node)
+            dense = np.zeros(model.n_features_in_)
             dense[features] = values
-            np.testing.assert_array_equal(dense, node_weights(weights, node, every))
+            np.testing.assert_array_equal(dense, wanted[:, node])
 
 
 def test_the_labels_below_a_node_are_those_whose_paths_pass_it():

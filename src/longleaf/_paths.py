@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from longleaf import _core
 from longleaf._ranker import LabelRanker
 from longleaf.tree import LabelTree
 
@@ -49,9 +50,7 @@ def label_path(model: LabelRanker, tree: int, label: int, features: Ints, values
         The row, as it is scored.
     """
     nodes = path_nodes(model.trees_[tree], label)
-    forest = model._prepare().forest
-    weights = [forest.node_weights(tree, node, features.astype(np.int32)) for node in nodes]
-    products = np.asarray(weights, np.float64) * values
+    products = np.array([node_weights(model, tree, node, features) * values for node in nodes])
     return LabelPath(np.asarray(model.weights_[tree]["bias"], np.float64)[nodes], products)
 
 
@@ -64,3 +63,31 @@ def path_nodes(tree: LabelTree, label: int) -> Ints:
         # first_child never falls, so the parent is the last node whose children begin here or before
         node = int(np.searchsorted(tree.first_child, node, side="right")) - 1
     return np.array(nodes[::-1], np.int64)
+
+
+def node_weights(model: LabelRanker, tree: int, node: int, features: Ints) -> Doubles:
+    """Look up one node's weights of `features`; 0 where it has none."""
+    found = model._prepare().forest.node_weights(tree, node, features.astype(np.int32))
+    return found.astype(np.float64)
+
+
+def node_terms(model: LabelRanker, tree: int, node: int) -> tuple[Ints, Doubles]:
+    """Give all features that a node has a weight for, and the weights."""
+    weights = model.weights_[tree]
+    chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
+    features = _chunk_features(weights, chunk)
+    values = node_weights(model, tree, node, features)
+    return features[values != 0], values[values != 0]
+
+
+def _chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
+    """List the features of a chunk by its bitmaps; ``ChunkView`` in ``native/core.h`` says what they are."""
+    pages = len(weights["page_words"]) // len(weights["dense"])
+    words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
+    bits = _ones(weights["bits"][weights["word"][chunk] : weights["word"][chunk + 1]])
+    word, bit = np.nonzero(bits.reshape(-1, 64))
+    return np.asarray(words[word] * 64 + bit, np.int64)
+
+
+def _ones(bitmaps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return np.unpackbits(bitmaps.astype("<u8").view(np.uint8), bitorder="little")

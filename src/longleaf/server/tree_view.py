@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf import _core
-from longleaf._paths import node_weights
+from longleaf._paths import node_terms, node_weights
 from longleaf._validation import check_features
 from longleaf.explain import log_node_probability
 from longleaf.server.engine import Engine
@@ -42,7 +41,6 @@ class TreeView:
         self.engine, self.text = engine, text
         self.number, self.node = tree, node
         self.tree: LabelTree = _item(engine.model.trees_, tree, "tree")
-        self.weights: _core.WeightArrays = engine.model.weights_[tree]
         if not 0 <= node < self.tree.n_nodes:
             raise Refusal(NOT_FOUND, f"node must be below {self.tree.n_nodes} in this tree; got {node}.")
         self.X = engine.matrix([text]) if text and text.strip() else None
@@ -73,7 +71,7 @@ class TreeView:
         """Name the features that speak for a node most."""
         if node == 0:
             return []
-        features, values = node_terms(self.weights, node)
+        features, values = node_terms(self.engine.model, self.number, node)
         order = np.argsort(-values, kind="stable")[:MOST_WORDS]
         order = order[values[order] > 0]
         tagger = self.engine.tagger
@@ -124,11 +122,12 @@ class TreeView:
         model = self.engine.model
         row = check_features(self.X, model.n_features_in_, normalize=model.normalize)
         values, features = row.data * row.scale[0], row.indices.astype(np.int64)
+        bias = model.weights_[self.number]["bias"]
         margins = [
-            float(self.weights["bias"][child]) + node_weights(self.weights, child, features) @ values
+            bias[child] + node_weights(model, self.number, child, features) @ values
             for child in children.tolist()
         ]
-        return np.exp(log_node_probability(np.array(margins), model.loss))
+        return np.exp(log_node_probability(np.array(margins), model._link))
 
     def _ancestors(self) -> list[int]:
         path, node = [], self.node
@@ -146,30 +145,6 @@ def labels_below(tree: LabelTree, node: int) -> Ints:
         found.append(labels[labels >= 0])
         begin, end = int(tree.first_child[begin]), int(tree.first_child[end])
     return np.concatenate(found).astype(np.int64)
-
-
-def node_terms(weights: _core.WeightArrays, node: int) -> tuple[Ints, Doubles]:
-    """Decode all weights of a node; ``ChunkView`` in ``native/core.h`` says how they are laid out.
-
-    Returns
-    -------
-    features, values : arrays
-    """
-    chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
-    child, shift = node - int(weights["node"][chunk]), int(weights["shift"][chunk])
-    buckets = weights["bucket"].reshape(-1, 2)
-    begins = buckets[weights["bucket_range"][chunk] : weights["bucket_range"][chunk + 1], 0].astype(np.int64)
-    slots = begins[1:] - begins[:-1]
-    inside = slice(weights["slot"][chunk], weights["slot"][chunk + 1])
-    feature = (np.repeat(np.arange(len(slots)), slots) << shift) | weights["key"][inside].astype(np.int64)
-    entries = slice(weights["entry"][chunk], weights["entry"][chunk + 1])
-    owner = np.repeat(feature, weights["count"][inside].astype(np.int64) + 1)
-    mine = weights["child"][entries] == child
-    if weights["codes"].size:
-        values = weights["codebook"][weights["codes"][entries][mine]]
-    else:
-        values = weights["values"][entries][mine]
-    return owner[mine], values.astype(np.float64)
 
 
 def _item(items: list[Any], place: int, name: str) -> Any:
