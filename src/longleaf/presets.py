@@ -15,6 +15,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_leaf": 100,
         "loss": "log",
         "C": 16.0,
+        "C_scale": "none",
         "hinge_power": 2,
     },
     # Prabhu et al. 2018: the same trees with squared hinge
@@ -25,6 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_leaf": 100,
         "loss": "squared-hinge",
         "C": 1.0,
+        "C_scale": "none",
     },
     # Khandagale et al. 2019: shallow, wide and unbalanced
     "bonsai": {
@@ -34,6 +36,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_leaf": 100,
         "loss": "squared-hinge",
         "C": 1.0,
+        "C_scale": "none",
     },
 }
 
