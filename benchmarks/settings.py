@@ -112,7 +112,7 @@ def _longleaf(setting: str, params: dict[str, Any]) -> Entry:
 
 _BINARY = {"n_trees": 3, "arity": 2, "max_leaf": 100, "C_scale": "none", "random_state": 1}
 _WIDE = {"n_trees": 1, "arity": 16, "tree": "merged", "max_leaf": 100, "C_scale": "none", "random_state": 1}
-# squared hinge: a duality gap of a tenth of the objective, like the peers' eps = 0.1; the wide tree keeps smaller weights
+# squared hinge: a duality gap of a tenth of the objective, as loose as the peers' eps = 0.1
 _HINGE = {"loss": "squared-hinge", "C": 1.0, "tolerance": 0.1}
 LONGLEAF = (
     _longleaf(THREE_LOG, _BINARY | {"loss": "log", "C": 16.0}),
