@@ -246,6 +246,8 @@ LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const C
     double square = 0;
     for (int32_t feature : sum.used) square += double(sum.total[feature]) * sum.total[feature];
     const float scale = square > 0 ? float(1 / std::sqrt(square)) : 0.0f;
+    features[label].reserve(sum.used.size());  // exactly: growing would take up to twice as much
+    values[label].reserve(sum.used.size());
     for (int32_t feature : sum.used) {
       if (sum.total[feature] != 0.0f) {
         features[label].push_back(feature);

@@ -44,7 +44,7 @@ def make_tagger(seed: int = 1, n_trees: int = 2) -> ll.Tagger:
             words = [*random.choice(WORDS[tag].split(), 4), random.choice(WORDS[other].split())]
             texts.append(" ".join(["the import of", *words]))
             tags.append(sorted({tag, other} if random.rand() < 0.3 else {tag}))
-    estimator = ll.PLT(n_trees=n_trees, max_leaf=2, random_state=seed, n_jobs=1)
+    estimator = ll.PLT.paper(n_trees=n_trees, max_leaf=2, random_state=seed, n_jobs=1)
     return ll.Tagger(estimator, names=NAMES).fit(texts, tags)
 
 

@@ -151,7 +151,7 @@ def test_many_trees_of_one_kind_explain_as_one_of_them():
 
 def test_a_hand_worked_tree_with_one_word():
     # One label pair below the root; the word "a" alone has weight 2 for label 0, whose bias is -1.
-    model = ll.PLT(n_trees=1, weight_bits=32, normalize=False).fit([[1.0], [0.5]], [[0], [1]])
+    model = ll.PLT(n_trees=1, loss="log", weight_bits=32, normalize=False).fit([[1.0], [0.5]], [[0], [1]])
     weights = model.weights_[0]
     node = int(path_nodes(model.trees_[0], 0)[0])
     weights["bias"][node] = -1.0

@@ -102,7 +102,7 @@ def test_a_row_of_weight_three_counts_as_three_rows(loss):
 def test_c_grows_as_nodes_have_fewer_rows(scale):
     X, rows = texts(n_labels=8)
     tree = ll.LabelTree.complete(range(8), max_leaf=2)
-    model = fit_tree(X, rows, tree, C=2.0, C_scale=scale, **TIGHT)
+    model = fit_tree(X, rows, tree, loss="log", C=2.0, C_scale=scale, **TIGHT)
     for node, held, x, y, w, bias in two_sided(node_problems(model, X, rows)):
         ratio = len(rows) / len(held)
         cost = 2.0 * (ratio if scale == "linear" else 1 + np.log(ratio))

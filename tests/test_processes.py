@@ -28,7 +28,7 @@ except KeyboardInterrupt:
     sys.exit(7)
 """
 CALLS = {
-    "a tree": "ll.PLT(n_jobs={n_jobs}, tolerance=1e-9, max_epochs=100000).fit(X, Y)",
+    "a tree": "ll.PLT(loss='log', n_jobs={n_jobs}, tolerance=1e-9, max_epochs=100000).fit(X, Y)",
     "one wide node": "ll.BR(n_jobs={n_jobs}, tolerance=1e-9, max_epochs=100000).fit(X, Y)",
 }
 

@@ -49,7 +49,11 @@ BAD = {
     "a gain of a list": ({"texts": ["a"], "gain": {"rare": [1]}}, 422, "plain values; got a list"),
     "a wrong search": ({"texts": ["a"], "search": "x"}, 422, "search must be one of exact, beam"),
     "an odd pair": ({"texts": ["a"], "tail": 1, "propensity": [1]}, 422, "propensity must be a pair"),
-    "a wrong pair": ({"texts": ["a"], "tail": 1, "propensity": [-1, 1]}, 422, "propensity must be A, B"),
+    "a wrong pair": (
+        {"texts": ["a"], "tail": 1, "propensity": [-1, 1]},
+        422,
+        "A of propensity must be at least 0",
+    ),
     "a word to explain": ({"texts": ["a"], "explain": 1}, 422, "explain must be true or false"),
     "half a vector": ({"vectors": [{"indices": [0]}]}, 422, "must have indices and values; got indices"),
     "uneven": ({"vectors": [{"indices": [0], "values": []}]}, 422, "one length; got 1 and 0"),

@@ -84,7 +84,7 @@ def test_generators_and_tables_train_the_same_model(tagger):
     for other in (streamed, from_table):
         assert other.suggest(TEXTS, k=1)[0][0].score == tagger.suggest(TEXTS, k=1)[0][0].score
         for a, b in zip(other.estimator_.weights_, tagger.estimator_.weights_, strict=True):
-            np.testing.assert_array_equal(a["codes"], b["codes"])
+            np.testing.assert_array_equal(a["bytes"], b["bytes"])
     assert from_table.fields_ == {"text": ["body"], "tags": "subjects", "id": "id", "separator": None}
 
 

@@ -42,7 +42,7 @@ def tuned(**changes: Any) -> ll.Tuning:
 
 
 def test_the_draw_begins_with_the_start_has_no_twins_and_stays_in_the_space() -> None:
-    start = starting_settings(list(SPACE), ll.PLT())
+    start = starting_settings(list(SPACE), ll.PLT(loss="log"))
     assert start["C"] == 16.0
     drawn = draw(SPACE, start, 50, seed=3)
     assert drawn[0] == start
@@ -56,7 +56,7 @@ def test_the_draw_begins_with_the_start_has_no_twins_and_stays_in_the_space() ->
 
 
 def test_a_space_smaller_than_asked_for_is_tried_as_a_whole() -> None:
-    start = starting_settings(list(SMALL), ll.PLT(n_trees=1, max_leaf=2, threshold=0.0))
+    start = starting_settings(list(SMALL), ll.PLT.paper(n_trees=1, max_leaf=2, threshold=0.0))
     drawn = draw(SMALL, start, 100, seed=1)
     assert len(drawn) == 3 * 2  # three pairs of loss and C, two arities; the start is among them
     outside = start | {"C": 5.0}
@@ -67,13 +67,13 @@ def test_a_space_smaller_than_asked_for_is_tried_as_a_whole() -> None:
 def test_the_start_is_moved_to_where_the_caller_wants_it() -> None:
     """Who asks for one tree is not given three because three are the default."""
     names = ["loss", "C", "n_trees", "arity"]
-    start = starting_settings(names, ll.PLT(C=5.0), {"n_trees": [1, 2], "arity": [8, 2]})
+    start = starting_settings(names, ll.PLT.paper(C=5.0), {"n_trees": [1, 2], "arity": [8, 2]})
     assert start == {"loss": "log", "C": 5.0, "n_trees": 1, "arity": 2}
     hinge = {"loss": ["squared-hinge"]}
-    assert starting_settings(names, ll.PLT(C=5.0), hinge)["C"] == 1.0
+    assert starting_settings(names, ll.PLT.paper(C=5.0), hinge)["C"] == 1.0
     by_loss = {"C": {"log": [2.0, 4.0], "squared-hinge": [9.0]}}
-    assert starting_settings(names, ll.PLT(), by_loss)["C"] == 2.0
-    assert starting_settings(names, ll.PLT(), hinge | by_loss)["C"] == 9.0
+    assert starting_settings(names, ll.PLT(loss="log"), by_loss)["C"] == 2.0
+    assert starting_settings(names, ll.PLT(loss="log"), hinge | by_loss)["C"] == 9.0
     assert {trial.settings["n_trees"] for trial in tuned(space=SMALL | {"n_trees": [2]}).trials} == {2}
 
 
