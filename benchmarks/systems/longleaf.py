@@ -1,5 +1,6 @@
 """longleaf through its public names."""
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ from benchmarks.systems import Options, System
 
 
 class Longleaf(System):
-    """``ll.PLT`` with the setting's arguments."""
+    """``ll.PLT`` with the setting's arguments, or what ``estimator`` names: "BR", "BR.dismec" and so on."""
 
     distribution = "longleaf"
 
     def train(self, model: Path) -> None:
         """Fit."""
-        self.model = ll.PLT(n_jobs=self.threads, **self.params).fit(self.X, self.Y)
+        params = {name: tuple(v) if isinstance(v, list) else v for name, v in self.params.items()}
+        make = attrgetter(params.pop("estimator", "PLT"))(ll)
+        self.model = make(n_jobs=self.threads, **params).fit(self.X, self.Y)
 
     def save(self, model: Path) -> None:
         """Write the model folder."""

@@ -11,6 +11,7 @@ from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
+from longleaf.proxml import ProXML
 from longleaf.search import TopK
 from longleaf.split import split_rows
 from longleaf.tagger import Tagger
@@ -26,6 +27,7 @@ __all__ = [
     "Explanation",
     "LabelTree",
     "ModelError",
+    "ProXML",
     "Suggestion",
     "Tagger",
     "TextVectorizer",
