@@ -6,7 +6,8 @@ from typing import Any
 from benchmarks.paper_sets import StudySet
 from benchmarks.settings import BEAM, Entry, Search
 
-SYSTEM = "benchmarks.systems.longleaf:Longleaf"
+MODULE = "benchmarks.systems.longleaf"
+SYSTEM = f"{MODULE}:Longleaf"
 TAIL = {"tail": 1.0}
 EXACT = Search("exact")
 GAINS = Search("exact, gains", TAIL, gains=True)
@@ -29,6 +30,7 @@ class Method:
     setting: str
     params: dict[str, Any]
     searches: tuple[Search, ...]
+    system: str = SYSTEM
 
 
 METHODS = {
@@ -41,15 +43,19 @@ METHODS = {
     "bonsai": Method("Bonsai", {"estimator": "PLT", **BONSAI_TREES, **HINGE}, (BEAM_10, BEAM_GAINS)),
     "dismec": Method("DiSMEC", {"estimator": "BR.dismec"}, (EXACT,)),
     "pw-dismec": Method("PW-DiSMEC", {"estimator": "BR.pw_dismec"}, (EXACT,)),
+    "proxml": Method("ProXML", {"estimator": "ProXML"}, (EXACT,)),
+    "pfastrexml": Method("PfastreXML", {"estimator": "PfastreXML"}, (EXACT,), f"{MODULE}:Pickled"),
 }
 
 # Name in the tables, method, search.
 Row = tuple[str, str, Search]
 TABLE_1: tuple[Row, ...] = (
+    ("ProXML", "proxml", EXACT),
     ("PW-DiSMEC", "pw-dismec", EXACT),
     ("DiSMEC", "dismec", EXACT),
     ("BR", "br-log", EXACT),
     ("PS-BR", "br-log", GAINS),
+    ("PfastreXML", "pfastrexml", EXACT),
     ("Parabel", "plt-hinge", BEAM_10),
     ("Bonsai", "bonsai", BEAM_10),
     ("PLT", "plt-log", EXACT),
@@ -81,4 +87,4 @@ def entry(name: str, study: StudySet, seed: int) -> Entry:
     params = method.params | {"random_state": seed, "propensity": list(study.constants)}
     if params["estimator"] == "PLT":
         params = {"C": study.tree_cost} | params
-    return Entry(name, SYSTEM, method.setting, params, method.searches)
+    return Entry(name, method.system, method.setting, params, method.searches)

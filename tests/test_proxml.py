@@ -15,7 +15,7 @@ def objective(x, y, w, cost):
     return np.abs(w).sum() + (cost * np.maximum(0, 1 - y * (x @ w)) ** 2).sum()
 
 
-def proximal_gradient(x, y, cost, steps=20000):
+def proximal_gradient(x, y, cost, steps=4000):
     """Minimise by soft-thresholded gradient steps with Nesterov's momentum, the published way."""
     step = 1 / (2 * cost.max() * np.linalg.norm(x, 2) ** 2)
     w = z = np.zeros(x.shape[1])
@@ -45,7 +45,7 @@ def problems(model, X, rows, bias=1.0):
 def test_the_minimum_is_that_of_proximal_gradient_steps(positive_weight):
     X, rows = texts(n_rows=80, n_features=40, n_labels=4)
     model = ll.ProXML(C=2.0, positive_weight=positive_weight, **SETTINGS).fit(X, rows)
-    q = ll.inverse_propensity([*rows[:-1], rows[-1]])
+    q = ll.inverse_propensity(rows)
     for label, x, y, w in problems(model, X, rows):
         weight = q[label] if positive_weight == "propensity" else positive_weight
         cost = 2.0 * np.where(y > 0, weight, 1.0)
@@ -62,7 +62,7 @@ def test_a_row_of_weight_two_counts_twice_and_the_bias_feature_has_its_value():
         assert objective(x, y, w, 1.0 + twice) == pytest.approx(best, rel=1e-4), label
 
 
-def test_a_label_of_every_row_is_always_the_first():
+def test_a_label_of_every_row_reaches_its_minimum_too():
     X, rows = texts(n_rows=60, n_features=30, n_labels=4)
     rows = [sorted({0, *row}) for row in rows]
     model = ll.ProXML(**SETTINGS).fit(X, rows)

@@ -9,6 +9,7 @@ from longleaf.br import BR
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
+from longleaf.pfastrexml import PfastreXML
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.proxml import ProXML
@@ -27,6 +28,7 @@ __all__ = [
     "Explanation",
     "LabelTree",
     "ModelError",
+    "PfastreXML",
     "ProXML",
     "Suggestion",
     "Tagger",

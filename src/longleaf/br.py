@@ -48,7 +48,8 @@ random_state, n_jobs
         >>> BR.dismec(C=2.0).get_params()["threshold"]
         0.01
         """
-        return cls(**({"loss": "squared-hinge", "C": 1.0, "threshold": 0.01} | changes))
+        settings: dict[str, Any] = {"loss": "squared-hinge", "C": 1.0, "threshold": 0.01}
+        return cls(**(settings | changes))
 
     @classmethod
     def pw_dismec(cls, **changes: Any) -> Self:

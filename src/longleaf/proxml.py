@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 
 from longleaf import _core
 from longleaf._training import Facts, TrainingData, logger
@@ -111,7 +110,7 @@ class ProXML(BR):
         progress: Callable[[float], None] | None,
     ) -> tuple[list[_core.WeightArrays], list[Facts]]:
         (tree,), (seed,) = trees, seeds
-        X, rows_of_label = _scaled(data.rows), data.labels.T.tocsr()
+        X, rows_of_label = scaled_rows(data.rows), data.labels.T.tocsr()
         positive = positive_weights(tree, settings)
 
         def solve(node: int) -> tuple[npt.NDArray[np.float32], float, bool]:
@@ -121,7 +120,8 @@ class ProXML(BR):
 
         leaves = np.flatnonzero(tree.label >= 0)
         solved = []
-        with ThreadPoolExecutor(threads) as pool:
+        with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+            warnings.simplefilter("ignore", ConvergenceWarning)  # told below, once for all labels
             for w, bias, done in pool.map(solve, leaves):
                 (feature,) = np.nonzero(np.abs(w) > settings.threshold)
                 solved.append((feature.astype(np.int32), w[feature], bias, done))
@@ -133,7 +133,8 @@ class ProXML(BR):
         return [_assemble(tree, leaves, solved, X.shape[1], settings)], [{"unfinished": unfinished}]
 
 
-def _scaled(rows: Rows) -> sp.csr_matrix[np.float64]:
+def scaled_rows(rows: Rows) -> sp.csr_matrix[np.float64]:
+    """Give the rows as a matrix, each times its scale."""
     data = rows.data.astype(np.float64) * np.repeat(rows.scale.astype(np.float64), np.diff(rows.indptr))
     return sp.csr_matrix((data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
 
@@ -147,6 +148,8 @@ def _solve(
     seed: int,
 ) -> tuple[npt.NDArray[np.float32], float, bool]:
     """Give weights, bias and whether the tolerance was reached, for the label of the rows ``held``."""
+    from sklearn.svm import LinearSVC  # here, since few programs need it and it is slow to import
+
     n = X.shape[0]
     cost = np.ones(n) if row_weight is None else row_weight.astype(np.float64)
     y = np.full(n, -1)
@@ -167,9 +170,7 @@ def _solve(
         intercept_scaling=settings.bias or 1.0,
         random_state=seed,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the caller, once for all labels
-        solver.fit(X, y, sample_weight=cost)
+    solver.fit(X, y, sample_weight=cost)
     bias = float(np.atleast_1d(solver.intercept_)[0])
     return solver.coef_[0].astype(np.float32), bias, int(np.max(solver.n_iter_)) < settings.max_epochs
 

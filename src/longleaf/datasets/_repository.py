@@ -12,7 +12,7 @@ Three are known, plain or compressed (``.gz``, ``.xz``, ``.bz2``):
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,10 +106,10 @@ def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    parts = [_only(folder, files, lambda name, part=part: part in name) for part in ("trsplit", "tstsplit")]
+    parts = [_only(folder, files, part) for part in ("trsplit", "tstsplit")]
     if parts == [None, None]:
         return None
-    data = _only(folder, files, lambda name: name.endswith("data.txt"))
+    data = _only(folder, files, "data.txt")
     if data is None or parts[0] is None or parts[1] is None:
         raise DataError(f"{folder} must hold {FORMS[2]} together.")
     X, Y = load_xmlc(data)
@@ -121,9 +121,7 @@ def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    train, test = (
-        _only(folder, files, lambda name, split=split: split in name) for split in ("train", "test")
-    )
+    train, test = (_only(folder, files, split) for split in ("train", "test"))
     if train is None and test is None:
         return None
     if train is None or test is None:
@@ -131,8 +129,9 @@ def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
     return Splits(*load_xmlc(train), *load_xmlc(test))
 
 
-def _only(folder: Path, files: dict[str, Path], fits: Callable[[str], bool]) -> Path | None:
-    found = [path for name, path in files.items() if fits(name)]
+def _only(folder: Path, files: dict[str, Path], part: str) -> Path | None:
+    """Give the one file with ``part`` in its name, or None."""
+    found = [path for name, path in files.items() if part in name]
     if len(found) > 1:
         names = " and ".join(path.name for path in found[:2])
         raise DataError(f"{folder} must hold one file of each kind; got {names}.")
