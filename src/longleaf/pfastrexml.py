@@ -90,8 +90,11 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         The share of the forest in the ranking, and how fast a tail classifier falls with distance.
     max_labels : int
         The labels that a leaf keeps, the best ones.
-    normalize, bias, propensity, k, random_state, n_jobs
+    normalize, bias, propensity, k, random_state
         As in `longleaf.PLT`.
+    n_jobs : int or None
+        Threads of searching. Training takes one: LIBLINEAR draws from a generator that threads would share,
+        and the same seed would not give the same model.
 
     Examples
     --------
@@ -146,10 +149,10 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         worth = sp.csr_matrix((q[Y.indices], Y.indices, Y.indptr), shape=Y.shape)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_trees)
         self.trees_ = []
-        with warnings.catch_warnings(), ThreadPoolExecutor(check_threads(self.n_jobs)) as pool:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a few passes are all that a split needs
-            for tree in pool.map(lambda seed: self._grow(features, worth, int(seed)), seeds):
-                self.trees_.append(tree)
+            for seed in seeds:
+                self.trees_.append(self._grow(features, worth, int(seed)))
                 if progress is not None:
                     progress(len(self.trees_) / self.n_trees)
         means = sp.diags_array(1.0 / np.maximum(self.label_counts_, 1)) @ (Y.T @ features)

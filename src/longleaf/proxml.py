@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,10 +46,13 @@ class ProXML(BR):
     ----------
     C : float
         The cost of an error.
-    normalize, bias, threshold, weight_bits, propensity, k, random_state, n_jobs
+    normalize, bias, threshold, weight_bits, propensity, k, random_state
         As in `longleaf.PLT`; the weights are sparse by themselves, so that ``threshold`` is 0.
     tolerance, max_epochs
         LIBLINEAR's stopping tolerance, and the most passes over the features.
+    n_jobs : int or None
+        Threads of searching. Training takes one: LIBLINEAR draws from a generator that threads would share,
+        and the same seed would not give the same model.
     positive_weight : float or "propensity"
         What an error on a positive row costs, as a multiple of one on a negative row; "propensity" is the
         label's inverse propensity by the constants ``propensity``.
@@ -120,9 +122,9 @@ class ProXML(BR):
 
         leaves = np.flatnonzero(tree.label >= 0)
         solved = []
-        with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, once for all labels
-            for w, bias, done in pool.map(solve, leaves):
+            for w, bias, done in map(solve, leaves.tolist()):
                 (feature,) = np.nonzero(np.abs(w) > settings.threshold)
                 solved.append((feature.astype(np.int32), w[feature], bias, done))
                 if progress is not None:
