@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-browser lint types unit sanitize peers bench scale clean
+.PHONY: demo test test-browser lint types unit sanitize peers bench scale paper clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -76,6 +76,11 @@ scale: $(STAMP)
 	$(BIN)/python -m pip install --quiet matplotlib
 	$(BIN)/python -m benchmarks.scale --largest $(LARGEST)
 	$(BIN)/python -m benchmarks.plot benchmarks/results/scale.json
+
+# The paper's study on every data set that is there; what is measured already is kept. PAPER="--quick" for a look.
+PAPER ?=
+paper: $(STAMP)
+	$(BIN)/python -m benchmarks.paper $(PAPER)
 
 clean:
 	rm -rf $(VENV) $(CHECKED) build

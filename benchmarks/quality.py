@@ -37,13 +37,14 @@ def evaluate(
     dict of str to float
         ``p@k`` and ``psp@k`` in percent for k = 1, 3, 5; ``psp@k`` is divided by the best reachable.
     """
-    hits, won, best = (np.zeros(max(CUTS)) for _ in range(3))
-    for row, ranked in enumerate(top):
-        relevant = truth.indices[truth.indptr[row] : truth.indptr[row + 1]]
-        hit = np.isin(ranked, relevant)
-        hits += hit
-        won += np.where(hit, q[ranked], 0.0)
-        ideal = np.sort(q[relevant])[::-1][: max(CUTS)]
-        best[: len(ideal)] += ideal
+    most = max(CUTS)
+    rows = np.repeat(np.arange(len(top)), most).reshape(-1, most)
+    found = np.asarray(truth[rows.ravel(), np.maximum(top, 0).ravel()]).reshape(-1, most)
+    hit = (found > 0) & (top >= 0)
+    hits, won = hit.sum(axis=0), np.where(hit, q[top], 0.0).sum(axis=0)
+    of_row = np.repeat(np.arange(len(top)), np.diff(truth.indptr))
+    worth = q[truth.indices][np.lexsort((-q[truth.indices], of_row))]  # of each row, the highest first
+    place = np.arange(len(worth)) - truth.indptr[of_row]
+    best = np.bincount(place[place < most], worth[place < most], minlength=most)
     result = {f"p@{k}": 100 * hits[:k].sum() / (k * len(top)) for k in CUTS}
     return result | {f"psp@{k}": 100 * won[:k].sum() / best[:k].sum() for k in CUTS}

@@ -24,7 +24,8 @@ Record = dict[str, Any]
 class Job:
     """Where and how entries are measured: a converted data set, a scratch folder and limits.
 
-    ``memory_bytes`` is the most that a process may hold, the loaded data included.
+    ``memory_bytes`` is the most that a process may hold, the loaded data included; ``constants`` are
+    A and B of the propensities.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Job:
     timeout: float = 3600.0
     memory_bytes: int | None = None
     single_rows: int = SINGLE_ROWS
+    constants: tuple[float, float] = (quality.A, quality.B)
 
 
 def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
@@ -54,10 +56,37 @@ def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
     shutil.rmtree(scratch)
 
 
+def measure_together(job: Job, entry: Entry) -> Iterator[Record]:
+    """Do as `measure_entry` in a single process, which may fail only as a whole: for many small cells."""
+    scratch = job.scratch / f"{job.name}-{entry.name}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    job = replace(job, scratch=scratch)
+    tops = [scratch / f"top{place}.npy" for place in range(len(entry.searches))]
+    searches = [
+        {"options": search.options, "k": search.k, "top": str(top), "single_rows": job.single_rows}
+        for search, top in zip(entry.searches, tops, strict=True)
+    ]
+    told = _run(job, entry, {"task": "both", "repeat": job.repeat, "searches": searches})
+    common = {"data": job.name, "system": entry.name, "setting": entry.setting}
+    if "failed" in told:
+        yield common | told | {"search": "", "gains": False}
+        return
+    _, train_labels = data.load(job.folder, "train")
+    _, truth = data.load(job.folder, "dev")
+    q = quality.inverse_propensity(train_labels, *job.constants)
+    answers = told.pop("asked")
+    for search, answer, top in zip(entry.searches, answers, tops, strict=True):
+        asked = {"search": search.name, "gains": search.gains, "k": search.k}
+        judged = quality.evaluate(truth, np.load(top)[:, : max(quality.CUTS)], q)
+        yield common | told | asked | answer | judged
+    shutil.rmtree(scratch)
+
+
 def _ask(job: Job, entry: Entry, search: Search) -> Record:
     """Predict in a new process and judge its answer; a crash leaves what training told."""
     _, train_labels = data.load(job.folder, "train")
-    q = quality.inverse_propensity(train_labels)
+    q = quality.inverse_propensity(train_labels, *job.constants)
     top, gains = job.scratch / "top.npy", job.scratch / "gains.npy"
     np.save(gains, q)
     options = {name: str(gains) if value == GAINS_FILE else value for name, value in search.options.items()}

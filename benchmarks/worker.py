@@ -23,14 +23,14 @@ PREDICT_RUNS = 3
 
 
 def run(spec: Spec) -> dict[str, Any]:
-    """Train or predict as ``spec["task"]`` says; an exception becomes ``{"failed": reason}``."""
+    """Train, predict or do both as ``spec["task"]`` says; an exception becomes ``{"failed": reason}``."""
     try:
         if spec.get("memory_bytes"):
             measure.limit_memory(spec["memory_bytes"])
         module, name = spec["system"].split(":")
         kind: type[System] = getattr(importlib.import_module(module), name)
         system = kind(spec["params"], spec["threads"])
-        result = {"train": train, "predict": predict}[spec["task"]](system, spec)
+        result = {"train": train, "predict": predict, "both": both}[spec["task"]](system, spec)
         return result | {"versions": _versions(kind.distribution)}
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"}
@@ -72,6 +72,12 @@ def predict(system: System, spec: Spec) -> dict[str, Any]:
         "single_cpu_ms": 1000 * single.cpu_seconds,
         "evaluations": system.evaluations(answer),
     }
+
+
+def both(system: System, spec: Spec) -> dict[str, Any]:
+    """Train once and ask in each of ``spec["searches"]``: one start of a process for all of them."""
+    trained = train(system, spec)
+    return trained | {"asked": [predict(system, spec | search) for search in spec["searches"]]}
 
 
 def _versions(distribution: str) -> dict[str, str]:

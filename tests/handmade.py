@@ -9,15 +9,13 @@ import longleaf as ll
 import reference
 from longleaf import _core
 
-WIDTH = 192  # children of a chunk
-
 
 def chunks(tree):
     """Give the first node and the end of every chunk: up to 192 consecutive siblings."""
     for v in range(tree.n_nodes):
         begin, end = int(tree.first_child[v]), int(tree.first_child[v + 1])
-        for first in range(begin, end, WIDTH):
-            yield first, min(first + WIDTH, end)
+        for first in range(begin, end, _core.CHUNK_WIDTH):
+            yield first, min(first + _core.CHUNK_WIDTH, end)
 
 
 def encode(tree, W, bias, weight_bits=32):

@@ -1,5 +1,7 @@
 """longleaf through its public names."""
 
+import pickle
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,15 @@ from benchmarks.systems import Options, System
 
 
 class Longleaf(System):
-    """``ll.PLT`` with the setting's arguments."""
+    """``ll.PLT`` with the setting's arguments, or what ``estimator`` names: "BR", "BR.dismec" and so on."""
 
     distribution = "longleaf"
 
     def train(self, model: Path) -> None:
         """Fit."""
-        self.model = ll.PLT(n_jobs=self.threads, **self.params).fit(self.X, self.Y)
+        params = {name: tuple(v) if isinstance(v, list) else v for name, v in self.params.items()}
+        make = attrgetter(params.pop("estimator", "PLT"))(ll)
+        self.model = make(n_jobs=self.threads, **params).fit(self.X, self.Y)
 
     def save(self, model: Path) -> None:
         """Write the model folder."""
@@ -41,3 +45,15 @@ class Longleaf(System):
         """Mean of the counts that the search reports."""
         counts = getattr(answer, "evaluations", None)
         return None if counts is None else float(np.mean(counts))
+
+
+class Pickled(Longleaf):
+    """An estimator that has no model folder."""
+
+    def save(self, model: Path) -> None:
+        """Pickle."""
+        model.write_bytes(pickle.dumps(self.model))
+
+    def load(self, model: Path) -> None:
+        """Unpickle what `save` wrote a moment ago."""
+        self.model = pickle.loads(model.read_bytes())

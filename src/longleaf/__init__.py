@@ -11,8 +11,10 @@ from longleaf.br import BR
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
+from longleaf.pfastrexml import PfastreXML
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
+from longleaf.proxml import ProXML
 from longleaf.search import TopK
 from longleaf.split import split_rows
 from longleaf.tagger import Tagger
@@ -32,6 +34,8 @@ __all__ = [
     "Explanation",
     "LabelTree",
     "ModelError",
+    "PfastreXML",
+    "ProXML",
     "Suggestion",
     "Tagger",
     "TextVectorizer",

@@ -35,6 +35,8 @@ def format_xmlc(
 CsrArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in native/core.h, by their names
 
+CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
+
 def simd() -> str: ...
 def check_csr(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], cols: int, name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,10 +14,10 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longleaf import __version__
+from longleaf import __version__, _core
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._ranker import LabelRanker
-from longleaf._training import TrainingData, check_row_weight, train_trees
+from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
 from longleaf._validation import (
     LabelsLike,
     Rows,
@@ -61,7 +62,7 @@ class LabelEstimator(LabelRanker):
         threshold: float = 0.1,
         tolerance: float = 0.01,
         max_epochs: int = 200,
-        positive_weight: float = 1.0,
+        positive_weight: float | str = 1.0,
         weight_bits: int = 8,
         hinge_power: int = 3,
         propensity: tuple[float, float] = (0.55, 1.5),
@@ -111,10 +112,11 @@ class LabelEstimator(LabelRanker):
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
         data = self._begin_fit(X, y, sample_weight)
+        settings = replace(settings, label_weight=self._label_weight())
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
         trees = self._build_trees(data.rows, data.labels, seeds, threads)
-        weights, self.training_ = train_trees(data, trees, seeds, settings, threads, progress)
+        weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is
         return self
@@ -124,6 +126,18 @@ class LabelEstimator(LabelRanker):
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
     ) -> list[LabelTree]:
         """Give one tree per seed, over the labels that occur."""
+
+    def _train(
+        self,
+        data: TrainingData,
+        trees: list[LabelTree],
+        seeds: list[int],
+        settings: SolverSettings,
+        threads: int,
+        progress: Callable[[float], None] | None,
+    ) -> tuple[list[_core.WeightArrays], list[Facts]]:
+        """Give the weights of each tree and what it took."""
+        return train_trees(data, trees, seeds, settings, threads, progress)
 
     def _solver_settings(self) -> SolverSettings:
         loss = check_choice(self.loss, "loss", LOSSES)
@@ -136,10 +150,17 @@ class LabelEstimator(LabelRanker):
             max_epochs=check_count(self.max_epochs, "max_epochs"),
             threshold=check_number(self.threshold, "threshold", low=0),
             bias=check_number(self.bias, "bias"),
-            positive_weight=check_number(self.positive_weight, "positive_weight", low=0, open_low=True),
+            positive_weight=self._check_positive_weight(),
             C_scale=check_choice(self.C_scale, "C_scale", COST_SCALES),
             weight_bits=self.weight_bits,
         )
+
+    def _check_positive_weight(self) -> float:
+        return check_number(self.positive_weight, "positive_weight", low=0, open_low=True)
+
+    def _label_weight(self) -> npt.NDArray[np.float64] | None:
+        """Give what a positive row of each label costs, by what `_begin_fit` noted; None for all alike."""
+        return None
 
     def _begin_fit(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
         """Check the training data and note their sizes."""

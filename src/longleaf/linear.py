@@ -48,6 +48,7 @@ class SolverSettings:
     positive_weight: float
     C_scale: str
     weight_bits: int
+    label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
 
 
 def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> npt.NDArray[np.float32]:
@@ -62,6 +63,15 @@ def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> np
         costs *= ratio if settings.C_scale == "linear" else 1 + np.log(ratio)
     capped: npt.NDArray[np.float64] = np.minimum(costs, np.finfo(np.float32).max)
     return capped.astype(np.float32)
+
+
+def positive_weights(tree: LabelTree, settings: SolverSettings) -> npt.NDArray[np.float64]:
+    """Give what an error on a positive row costs at each node, as a multiple of one on a negative row."""
+    weights = np.full(tree.n_nodes, settings.positive_weight)
+    if settings.label_weight is not None:
+        leaves = tree.label >= 0
+        weights[leaves] *= settings.label_weight[tree.label[leaves]]
+    return weights
 
 
 def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
@@ -87,7 +97,8 @@ def train_tree(
 ) -> tuple[_core.WeightArrays, dict[str, int]]:
     """Train every node of a tree; give its weight arrays and what it took."""
     costs = node_costs(tree, Y, settings)
-    highest = float(costs.max()) * max(1.0, settings.positive_weight)
+    positive = positive_weights(tree, settings)
+    highest = float(costs.max()) * max(1.0, float(positive.max()))
     if highest > MOST_COST:
         raise ValueError(
             f"C, scaled and times positive_weight, must be at most {MOST_COST:g}; got {highest:g}."
@@ -101,7 +112,7 @@ def train_tree(
         Y.shape[1],
         tree.first_child,
         tree.label,
-        (costs * settings.positive_weight).astype(np.float32),
+        (costs * positive).astype(np.float32),
         costs,
         np.zeros(0, np.float32) if row_weight is None else row_weight,
         loss=LOSSES[settings.loss],

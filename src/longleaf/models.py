@@ -9,9 +9,12 @@ from longleaf._validation import ModelError
 from longleaf.br import BR
 from longleaf.io.storage import load_folder
 from longleaf.plt import PLT
+from longleaf.proxml import ProXML
 from longleaf.tagger import Tagger
 
-KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {model.kind: model for model in (PLT, BR, Tagger)}
+KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {
+    model.kind: model for model in (PLT, BR, ProXML, Tagger)
+}
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimator | Tagger:

@@ -1,6 +1,18 @@
-"""Data that comes with the package (``LICENSE-DATA.md`` says whose work it is), and data made to measure."""
+"""Data inside the package (``LICENSE-DATA.md`` says whose work it is), made to measure, and official sets."""
 
+from longleaf.datasets._repository import Splits, load_repository
 from longleaf.datasets._sample import Sample, load_sample
 from longleaf.datasets.generators import make_hierarchy, make_topics
+from longleaf.datasets.official import OFFICIAL, Official, load_official
 
-__all__ = ["Sample", "load_sample", "make_hierarchy", "make_topics"]
+__all__ = [
+    "OFFICIAL",
+    "Official",
+    "Sample",
+    "Splits",
+    "load_official",
+    "load_repository",
+    "load_sample",
+    "make_hierarchy",
+    "make_topics",
+]

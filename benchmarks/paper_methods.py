@@ -1,0 +1,90 @@
+"""The methods of the study: how each is trained, how it is asked, and which rows of the tables it fills."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.paper_sets import StudySet
+from benchmarks.settings import BEAM, Entry, Search
+
+MODULE = "benchmarks.systems.longleaf"
+SYSTEM = f"{MODULE}:Longleaf"
+TAIL = {"tail": 1.0}
+EXACT = Search("exact")
+GAINS = Search("exact, gains", TAIL, gains=True)
+BEAM_10 = Search("beam 10", BEAM)
+BEAM_GAINS = Search("beam 10, gains", BEAM | TAIL, gains=True)
+UNION = Search("exact, union", {"ensemble": "union"})
+UNION_GAINS = Search("exact, gains, union", {"ensemble": "union"} | TAIL, gains=True)
+FLAT_SEARCHES = (EXACT, GAINS)
+TREE_SEARCHES = (EXACT, GAINS, BEAM_10, BEAM_GAINS, UNION, UNION_GAINS)
+
+PAPER_TREES = {"n_trees": 3, "tree": "kmeans", "arity": 2, "max_leaf": 100, "C_scale": "none"}
+BONSAI_TREES = {"n_trees": 3, "tree": "unbalanced", "arity": 100, "max_leaf": 100, "C_scale": "none"}
+LOG, HINGE = {"loss": "log"}, {"loss": "squared-hinge", "C": 1.0, "hinge_power": 2}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to train; ``params`` may leave out C, which then is the data set's."""
+
+    setting: str
+    params: dict[str, Any]
+    searches: tuple[Search, ...]
+    system: str = SYSTEM
+
+
+METHODS = {
+    "br-log": Method("BR, log, C=32", {"estimator": "BR", **LOG, "C": 32.0}, FLAT_SEARCHES),
+    "br-hinge": Method("BR, squared hinge, C=1", {"estimator": "BR", **HINGE}, FLAT_SEARCHES),
+    "plt-log": Method("3 binary trees, log", {"estimator": "PLT", **PAPER_TREES, **LOG}, TREE_SEARCHES),
+    "plt-hinge": Method(
+        "3 binary trees, squared hinge, C=1", {"estimator": "PLT", **PAPER_TREES, **HINGE}, TREE_SEARCHES
+    ),
+    "bonsai": Method("Bonsai", {"estimator": "PLT", **BONSAI_TREES, **HINGE}, (BEAM_10, BEAM_GAINS)),
+    "dismec": Method("DiSMEC", {"estimator": "BR.dismec"}, (EXACT,)),
+    "pw-dismec": Method("PW-DiSMEC", {"estimator": "BR.pw_dismec"}, (EXACT,)),
+    "proxml": Method("ProXML", {"estimator": "ProXML"}, (EXACT,)),
+    "pfastrexml": Method("PfastreXML", {"estimator": "PfastreXML"}, (EXACT,), f"{MODULE}:Pickled"),
+}
+
+# Name in the tables, method, search.
+Row = tuple[str, str, Search]
+TABLE_1: tuple[Row, ...] = (
+    ("ProXML", "proxml", EXACT),
+    ("PW-DiSMEC", "pw-dismec", EXACT),
+    ("DiSMEC", "dismec", EXACT),
+    ("BR", "br-log", EXACT),
+    ("PS-BR", "br-log", GAINS),
+    ("PfastreXML", "pfastrexml", EXACT),
+    ("Parabel", "plt-hinge", BEAM_10),
+    ("Bonsai", "bonsai", BEAM_10),
+    ("PLT", "plt-log", EXACT),
+    ("PS-PLT", "plt-log", GAINS),
+)
+SUB_LINEAR = ("PfastreXML", "Parabel", "Bonsai", "PLT", "PS-PLT")
+TABLE_2 = ("ProXML", "PW-DiSMEC", "PfastreXML", "PLT", "PS-PLT")
+TABLE_4: tuple[Row, ...] = (
+    ("PLT, log", "plt-log", EXACT),
+    ("PLT, log, beam", "plt-log", BEAM_10),
+    ("PLT, log, union", "plt-log", UNION),
+    ("PS-PLT, log, A*", "plt-log", GAINS),
+    ("PS-PLT, log, beam", "plt-log", BEAM_GAINS),
+    ("PS-PLT, log, A*, union", "plt-log", UNION_GAINS),
+    ("PLT, h2", "plt-hinge", EXACT),
+    ("PLT, h2, beam", "plt-hinge", BEAM_10),
+    ("PS-PLT, h2, A*", "plt-hinge", GAINS),
+    ("PS-PLT, h2, beam", "plt-hinge", BEAM_GAINS),
+    ("BR, log", "br-log", EXACT),
+    ("PS-BR, log", "br-log", GAINS),
+    ("BR, h2", "br-hinge", EXACT),
+    ("PS-BR, h2", "br-hinge", GAINS),
+)
+
+
+def entry(name: str, study: StudySet, seed: int) -> Entry:
+    """Return what the runner measures for one cell."""
+    method = METHODS[name]
+    params = method.params | {"random_state": seed, "propensity": list(study.constants)}
+    if params["estimator"] == "PLT":
+        params = {"C": study.tree_cost} | params
+    return Entry(name, method.system, method.setting, params, method.searches)
