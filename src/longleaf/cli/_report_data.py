@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ def read_features(
     number = np.arange(models[0].n_labels_)
     sides = [Side(title, model, data.X, number) for title, model in zip(titles, models, strict=True)]
     labels = [names.get(str(label), f"label {label}") for label in number]
-    return Problem(data.name, tuple(sides), data.Y, labels, [None] * data.Y.shape[0], constants, places)
+    return Problem(
+        Path(data.name).name, tuple(sides), data.Y, labels, [None] * data.Y.shape[0], constants, places
+    )
 
 
 def read_texts(
@@ -67,7 +70,7 @@ def read_texts(
         named |= tagger.names or {}
     labels = [named.get(tag, tag) for tag in place]
     ids = [row.id for row in tables[0]]
-    return Problem(path, tuple(sides), truth, labels, ids, constants, places)
+    return Problem(Path(path).name, tuple(sides), truth, labels, ids, constants, places)
 
 
 def _records(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, quiet: bool) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,8 +59,10 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace what is there already.")] = False,
 ) -> None:
     """Judge a model on the rows of DATA and write one self-contained page of plots, tables and examples."""
-    if find_spec("matplotlib") is None:
-        raise DataError("A report needs matplotlib; install longleaf with the extra 'report'.")
+    try:
+        import_module("matplotlib")
+    except ImportError:
+        raise DataError("A report needs matplotlib; install longleaf with the extra 'report'.") from None
     from longleaf.report.page import make_report
 
     places = _options.parse_places(k)
@@ -78,7 +80,7 @@ def report(
         check_form_matches(data, one, fields | given(strict=strict))
     named = {} if names is None else read_names(names)
     with _console.waiting(f"reading {data}"):
-        problem = _read(models, paths, data, named, fields, strict, constants, places)
+        problem = _read(models, _titles(paths), data, named, fields, strict, constants, places)
     with _console.progress_bar("judging") as progress:
         found = make_report(problem, samples=samples, seed=seed, n_jobs=threads, progress=progress)
     with _console.waiting("drawing"):
@@ -95,7 +97,7 @@ def report(
 
 def _read(
     models: list[Any],
-    paths: list[str],
+    titles: list[str],
     data: str,
     named: dict[str, str],
     fields: dict[str, Any],
@@ -106,10 +108,16 @@ def _read(
     from longleaf.cli._report_data import read_features, read_texts
 
     if not isinstance(models[0], Tagger):
-        return read_features(models, paths, data, named, constants, places)
+        return read_features(models, titles, data, named, constants, places)
     for tagger in models:
         tagger.names = named or tagger.names
-    return read_texts(models, paths, data, fields, strict, constants, places)
+    return read_texts(models, titles, data, fields, strict, constants, places)
+
+
+def _titles(paths: list[str]) -> list[str]:
+    """Call models by the names of their folders, or by the whole paths where those are the same."""
+    names = [Path(path).resolve().name for path in paths]
+    return paths if len(set(names)) < len(names) else names
 
 
 def _check_folder(path: str, force: bool) -> Path:

@@ -23,6 +23,10 @@ SHADES = 4
 FAINT = 0.08
 
 
+Reasons = dict[tuple[str, int], Html]
+"""Why a model suggests a label for a row, by letter and label."""
+
+
 class Column(NamedTuple):
     """One list of suggestions: a model at one setting of the dial."""
 
@@ -92,12 +96,15 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
         parts.append(tag("blockquote", begin + (" …" if len(texts[row]) > CHARACTERS // 2 else "")))
     parts.append(tag("p", "True labels; those that no column finds are crossed out:", class_="note"))
     parts.append(tag("ul", join(chips), class_="chips"))
-    lists = [tag("div", join([tag("h4", one.title), _suggestions(problem, row, one)])) for one in columns]
+    reasons: Reasons = {}
+    lists = [
+        tag("div", join([tag("h4", one.title), _suggestions(problem, row, one, reasons)])) for one in columns
+    ]
     parts.append(tag("div", join(lists), class_="pair"))
     return tag("article", join(parts))
 
 
-def _suggestions(problem: Problem, row: int, column: Column) -> Html:
+def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons) -> Html:
     side, answer = column.study.side, column.answer
     chance = _probabilities(column, row)
     lines = []
@@ -109,7 +116,10 @@ def _suggestions(problem: Problem, row: int, column: Column) -> Html:
         about = f"{100 * chance[place]:.1f} %, {int(side.model.label_counts_[own]):,} rows"
         name = tag("span", problem.names[label], class_="right" if right else "wrong")
         mark = tag("span", "✓" if right else "·", class_="mark")
-        lines.append(folded(Html(f"{mark} {name} {tag('small', about)}"), _why(column, row, own)))
+        key = column.study.letter, own
+        if key not in reasons:  # the other setting of the dial may have asked already
+            reasons[key] = _why(column, row, own)
+        lines.append(folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key]))
     return join(lines)
 
 
@@ -173,9 +183,10 @@ def _coloured(whole: str, spans: Sequence[Span]) -> Html:
 
 def _busiest(spans: Sequence[Span]) -> int:
     """Give where the stretch begins that holds most of all contributions."""
-    best, where = 0.0, 0
-    for start in [0, *(span.begin for span in spans)]:
-        inside = sum(abs(one.value) for one in spans if start <= one.begin and one.end <= start + CHARACTERS)
-        if inside > best * 1.0001:
-            best, where = inside, start
-    return where
+    if not spans:
+        return 0
+    begins, ends = (np.array([span[side] for span in spans]) for side in (0, 1))
+    whole = np.append(0.0, np.cumsum([abs(span.value) for span in spans]))
+    starts, first = np.append(0, begins), np.append(0, np.arange(len(spans)))
+    inside = whole[np.maximum(np.searchsorted(ends, starts + CHARACTERS, "right"), first)] - whole[first]
+    return int(starts[inside.argmax()])

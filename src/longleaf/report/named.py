@@ -68,8 +68,8 @@ def against(problem: Problem, studies: Sequence[Study], samples: int, seed: int)
         "against",
         "A against B",
         f"Both models on the same rows, drawn anew together {samples:,} times (paired bootstrap): a "
-        "difference in colour has an interval without 0. Below: the labels that one finds more often than the other, at "
-        "tail 1.",
+        "difference in colour has an interval without 0. Below: the labels that one finds more often than "
+        "the other, at tail 1.",
         body=join([tag("div", join(parts), class_="pair"), lists]),
     )
 
@@ -79,8 +79,8 @@ def changed(problem: Problem, studies: Sequence[Study]) -> Section:
     k = problem.k
     read = (
         f"Each point is a label: how many more of its rows have it among the first {k} at tail 1 than at "
-        "tail 0. A good dial gains on the left (rare) and loses little on the right (frequent); large points are "
-        "several labels."
+        "tail 0. A good dial gains on the left (rare) and loses little on the right (frequent); large "
+        "points are several labels."
     )
     parts = []
     for study in studies:
@@ -133,8 +133,8 @@ def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
         "The hardest labels",
         f"Labels that training knows, with at least {LEAST_TRUE} true rows here, of which the fewest are "
         "found, at either end of the dial. “Instead” is the wrong label that most often stood among the "
-        f"first {problem.k} (in brackets: times) where this one was missed at tail 1: it may be a near synonym, or "
-        "the truth may be incomplete.",
+        f"first {problem.k} (in brackets: times) where this one was missed at tail 1: it may be a near "
+        "synonym, or the truth may be incomplete.",
         body=join(parts),
     )
 
@@ -183,16 +183,14 @@ def _cells(one: Difference) -> tuple[str, str, Html]:
 
 
 def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> Html:
-    first, scored, rare = (
-        found["p@1"] if "p@1" in found else found[f"p@{problem.places[0]}"],
-        found[f"psp@{problem.k}"],
-        found[f"tail_recall@{problem.k}"],
-    )
-    place = "the first suggestion is" if problem.places[0] == 1 else f"of the first {problem.places[0]}, "
+    at, k = problem.places[0], problem.k
+    first, scored, rare = (found[key] for key in (f"p@{at}", f"psp@{k}", f"tail_recall@{k}"))
     who = f"{study.letter}: at" if study.letter else "At"
+    right = "the first suggestion is right for" if at == 1 else f"the first {at} suggestions are right in"
+    rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
     moves = "rises" if scored.difference >= 0 else "falls"
     return Html(
-        f"{who} tail 0, {place} right for <b>{first.a:.1f} %</b> of {problem.n_rows:,} rows. "
-        f"Turned to 1, psp@{problem.k} {moves} from {scored.a:.1f} to <b>{scored.b:.1f}</b> and recall of "
-        f"tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f} %</b>; p@1 goes to {first.b:.1f} %."
+        f"{who} tail 0, {right} <b>{first.a:.1f} %</b> {rows}. Turned to 1, psp@{k} {moves} from "
+        f"{scored.a:.1f} to <b>{scored.b:.1f}</b> and recall of tail labels goes from {rare.a:.1f} to "
+        f"<b>{rare.b:.1f} %</b>; p@{at} goes to {first.b:.1f} %."
     )

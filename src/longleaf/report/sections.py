@@ -235,26 +235,44 @@ def constants(problem: Problem, studies: Sequence[Study]) -> Section:
         return plots.grid(values, found.a, found.b, tuple(problem.propensity), title, scale, signed)
 
     titles = f"psp@{k} at tail 1", f"psp@{k}: tail 1 over tail 0"
+    plots_of_both = [
+        draw("constants", read_own, studies, lambda s: drawn(s, s.sensitivity.own, titles[0], limits, False)),
+        draw(
+            "constants-gain",
+            read_gain,
+            studies,
+            lambda s: drawn(s, s.sensitivity.fixed - s.sensitivity.plain, titles[1], (0, most), True),
+        ),
+    ]
     return Section(
         "constants",
         "Does it hang on A and B?",
         "What a rare label is worth comes from a model of how often annotators forget labels, with two "
         f"constants. This report uses A = {problem.propensity[0]:g} and B = {problem.propensity[1]:g}; "
         "a larger A favours rare labels more.",
-        [
-            draw(
-                "constants",
-                read_own,
-                studies,
-                lambda s: drawn(s, s.sensitivity.own, titles[0], limits, False),
-            ),
-            draw(
-                "constants-gain",
-                read_gain,
-                studies,
-                lambda s: drawn(s, s.sensitivity.fixed - s.sensitivity.plain, titles[1], (0, most), True),
-            ),
-        ],
+        plots_of_both,
+        join(_pair_table(study, k) for study in studies),
+    )
+
+
+def _pair_table(study: Study, k: int) -> Html:
+    """Give the numbers behind both plots of the constants."""
+    found = study.sensitivity
+    rows = [
+        (
+            f"{found.a[i]:g}, {found.b[j]:g}",
+            *(f"{one[i, j]:.2f}" for one in (found.plain, found.fixed, found.own)),
+        )
+        for i, j in np.ndindex(found.own.shape)
+    ]
+    headings = (
+        "judged by A, B",
+        "tail 0",
+        "tail 1, dialled as in this report",
+        "tail 1, dialled by this pair",
+    )
+    return folded(
+        _titled(f"The numbers: psp@{k} in percent", study), table(f"pairs{study.letter}", headings, rows)
     )
 
 
