@@ -27,7 +27,7 @@ VARIABLES = {
 
 SIZE = (4.7, 3.25)
 PIXELS_PER_INCH = 200
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 9,

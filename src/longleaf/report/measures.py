@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +115,7 @@ def row_costs(problem: Problem, side: Side, one: Answer) -> Cost:
     """Time rows alone, on one thread, spread over the data; the best of two, as clocks are disturbed."""
     rows = np.unique(np.linspace(0, problem.n_rows - 1, min(TIMED_ROWS, problem.n_rows)).astype(np.int64))
     k = min(problem.k, side.model.n_labels_)
-    options = {"tail": one.tail, "propensity": problem.propensity, "n_jobs": 1}
+    options: dict[str, Any] = {"tail": one.tail, "propensity": problem.propensity, "n_jobs": 1}
     taken = np.empty((2, len(rows)))
     for attempt in taken:
         for place, row in enumerate(rows):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from longleaf.metrics._frequency import BINS, frequency_bins
@@ -123,7 +124,7 @@ def nodes(answers: Sequence[Answer], all_nodes: int) -> Axes:
     edges = np.geomspace(low * 0.95, max(high, low * 1.5) * 1.05, 36)
     for one, own, colour in zip(answers, values, (BLUE, ORANGE), strict=True):
         label = f"tail {one.tail:g}: {own.mean():,.0f} on average"
-        axes.hist(own, edges, color=colour, alpha=0.5, label=label)
+        axes.hist(own, edges.tolist(), color=colour, alpha=0.5, label=label)
     axes.axvline(all_nodes, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate(
         f"all {all_nodes:,}", (all_nodes, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
@@ -166,7 +167,8 @@ def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
         ):
             label = f"{times[inside].sum():,} labels {what}"
             area = 14 * np.sqrt(times[inside])
-            axes.scatter(*places[inside].T, s=area, color=colour, alpha=0.55, linewidths=0, label=label)
+            x, y = places[inside].T
+            axes.scatter(x, y, s=area, color=colour, alpha=0.55, linewidths=0, label=label)
         axes.set_xscale("log")
         _plain_numbers(axes, "x")
         canvas.add_legend(axes)
@@ -206,9 +208,7 @@ def grid(
     return axes
 
 
-def _cell(i: int, j: int, colour: str, alpha: float | None) -> object:
-    from matplotlib.patches import Rectangle
-
+def _cell(i: int, j: int, colour: str, alpha: float | None) -> Rectangle:
     if alpha is None:
         return Rectangle((i - 0.47, j - 0.47), 0.94, 0.94, fill=False, edgecolor=colour, linewidth=1.2)
     return Rectangle((i - 0.48, j - 0.48), 0.96, 0.96, facecolor=colour, alpha=alpha, linewidth=0)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from longleaf.report import canvas, plots
 from longleaf.report.markup import Html, folded, join, table, tag
 from longleaf.report.measures import Bucket, calibration_error
-from longleaf.report.problem import Problem
+from longleaf.report.problem import Floats, Problem
 from longleaf.report.study import Study
 
 EMPTY = Html("")
@@ -230,9 +230,9 @@ def constants(problem: Problem, studies: Sequence[Study]) -> Section:
         "other constants: where all are above 0, the gain does not hang on the choice."
     )
 
-    def drawn(study: Study, values: np.ndarray, title: str, scale: tuple[float, float], signed: bool) -> Axes:
+    def drawn(study: Study, values: Floats, title: str, scale: tuple[float, float], signed: bool) -> Axes:
         found = study.sensitivity
-        return plots.grid(values, found.a, found.b, tuple(problem.propensity), title, scale, signed)
+        return plots.grid(values, found.a, found.b, problem.propensity, title, scale, signed)
 
     titles = f"psp@{k} at tail 1", f"psp@{k}: tail 1 over tail 0"
     plots_of_both = [
