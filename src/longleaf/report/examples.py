@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import NamedTuple
 
 import numpy as np
@@ -92,19 +93,20 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
     texts = columns[0].study.side.texts
     parts = [tag("h3", heading), tag("p", f"{rule}.", class_="rule")]
     if texts:
-        begin = " ".join(texts[row][: CHARACTERS // 2].split())
-        parts.append(tag("blockquote", begin + (" …" if len(texts[row]) > CHARACTERS // 2 else "")))
+        begin = shorten(texts[row], CHARACTERS // 2, placeholder=" …")
+        parts.append(tag("blockquote", begin))
     parts.append(tag("p", "True labels; those that no column finds are crossed out:", class_="note"))
     parts.append(tag("ul", join(chips), class_="chips"))
     reasons: Reasons = {}
     lists = [
-        tag("div", join([tag("h4", one.title), _suggestions(problem, row, one, reasons)])) for one in columns
+        tag("div", join([tag("h4", one.title), _suggestions(problem, row, one, reasons, one is columns[-1])]))
+        for one in columns
     ]
     parts.append(tag("div", join(lists), class_="pair"))
     return tag("article", join(parts))
 
 
-def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons) -> Html:
+def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, is_last: bool) -> Html:
     side, answer = column.study.side, column.answer
     chance = _probabilities(column, row)
     lines = []
@@ -119,7 +121,9 @@ def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons) -
         key = column.study.letter, own
         if key not in reasons:  # the other setting of the dial may have asked already
             reasons[key] = _why(column, row, own)
-        lines.append(folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key]))
+        lines.append(
+            folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key], is_open=is_last and not lines)
+        )
     return join(lines)
 
 

@@ -43,6 +43,7 @@ def table(name: str, headings: Sequence[object], rows: Iterable[Sequence[object]
     return tag("div", inner, class_="scroll")
 
 
-def folded(summary: object, content: object) -> Html:
+def folded(summary: object, content: object, *, is_open: bool = False) -> Html:
     """Give something that opens on a click."""
-    return tag("details", Html(tag("summary", summary) + text(content)))
+    inside = Html(tag("summary", summary) + text(content))
+    return tag("details", inside, open="") if is_open else tag("details", inside)

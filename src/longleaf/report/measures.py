@@ -112,11 +112,11 @@ class Cost:
 
 
 def row_costs(problem: Problem, side: Side, one: Answer) -> Cost:
-    """Time rows alone, on one thread, spread over the data; the best of two, as clocks are disturbed."""
+    """Time rows alone, on one thread, spread over the data; the best of three, as clocks are disturbed."""
     rows = np.unique(np.linspace(0, problem.n_rows - 1, min(TIMED_ROWS, problem.n_rows)).astype(np.int64))
     k = min(problem.k, side.model.n_labels_)
     options: dict[str, Any] = {"tail": one.tail, "propensity": problem.propensity, "n_jobs": 1}
-    taken = np.empty((2, len(rows)))
+    taken = np.empty((3, len(rows)))
     for attempt in taken:
         for place, row in enumerate(rows):
             X = side.X[[row]]

@@ -190,7 +190,7 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
     moves = "rises" if scored.difference >= 0 else "falls"
     return Html(
-        f"{who} tail 0, {right} <b>{first.a:.1f} %</b> {rows}. Turned to 1, psp@{k} {moves} from "
+        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} from "
         f"{scored.a:.1f} to <b>{scored.b:.1f}</b> and recall of tail labels goes from {rare.a:.1f} to "
-        f"<b>{rare.b:.1f} %</b>; p@{at} goes to {first.b:.1f} %."
+        f"<b>{rare.b:.1f}&nbsp;%</b>; p@{at} goes to {first.b:.1f}&nbsp;%."
     )

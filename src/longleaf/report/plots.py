@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.report import canvas
@@ -30,12 +30,10 @@ def frequency(counts: Ints) -> Axes:
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
     place = np.arange(1, len(order) + 1)
-    whole = counts.sum()
     for number, colour in enumerate(BIN_COLOURS):
         inside = bins[order] == number
         if inside.any():
-            share = 100 * counts[order][inside].sum() / whole
-            label = f"{BINS[number]}: {inside.sum():,} ({share:.0f} %)"
+            label = f"{BINS[number]}: {inside.sum():,}"
             x, y = place[inside], counts[order][inside]
             axes.plot(x, y, color=colour, label=label, marker="o" if len(x) < 2 else "", linewidth=2.2)
             axes.fill_between(x, y, 0.8, color=colour, alpha=0.14, linewidth=0)
@@ -98,7 +96,8 @@ def reliability(series: Mapping[str, Sequence[Bucket]], title: str) -> Axes:
     """Draw how often suggestions of some probability are right, with Wilson's intervals."""
     axes = canvas.new_axes(title, "probability, as the model says", "right, as it turned out")
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    for (label, buckets), colour in zip(series.items(), BIN_COLOURS, strict=False):
+    colours = (BLUE, ORANGE) if len(series) == 2 else BIN_COLOURS
+    for (label, buckets), colour in zip(series.items(), colours, strict=False):
         x, y = [one.probability for one in buckets], [one.share for one in buckets]
         axes.plot(x, y, color=colour, label=label, linewidth=1.1)
         for one in buckets:
@@ -146,7 +145,7 @@ def row_times(costs: Mapping[str, Cost]) -> Axes:
         text = f"{label}: {np.median(cost.milliseconds):.2g} ms (median)"
         x = np.maximum(cost.evaluations, 1)
         axes.plot(x, cost.milliseconds, "o", color=colour, alpha=0.45, label=text, markeredgewidth=0)
-    slowest = max(float(np.percentile(cost.milliseconds, 99)) for cost in costs.values())
+    slowest = max(float(np.percentile(cost.milliseconds, 97)) for cost in costs.values())
     axes.set_ylim(0, slowest * 1.15)
     axes.set_xscale("log")
     _plain_numbers(axes, "x")
@@ -215,9 +214,10 @@ def _cell(i: int, j: int, colour: str, alpha: float | None) -> Rectangle:
 
 
 def _plain_numbers(axes: Axes, which: str) -> None:
-    """Write 100 and not 10 to the power of 2."""
+    """Write 100 and not 10 to the power of 2; 2 and 5 between, where there is room."""
     for name in which:
+        low, high = getattr(axes, f"get_{name}lim")()
         axis = getattr(axes, f"{name}axis")
-        formatter = ScalarFormatter()
-        formatter.set_scientific(False)
-        axis.set_major_formatter(formatter)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * max(low, 1e-9) else (1,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
