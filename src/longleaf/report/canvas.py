@@ -130,6 +130,7 @@ def _saved(axes: Axes, form: str, *, transparent: bool, salt: str = "longleaf") 
             file, format=form, dpi=PIXELS_PER_INCH if form == "png" else 72, transparent=transparent,
             metadata=metadata,
         )  # fmt: skip
+    figure.set_layout_engine("none")  # laid out once: what comes later is the same, and sooner done
     return file.getvalue()
 
 

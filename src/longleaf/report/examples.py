@@ -167,7 +167,8 @@ def _coloured(whole: str, spans: Sequence[Span]) -> Html:
     begin = _busiest(spans)
     if begin:  # at the start of a word
         begin = whole.rfind(" ", 0, begin) + 1
-    end = min(len(whole), begin + CHARACTERS)
+    end = begin + CHARACTERS
+    end = len(whole) if end >= len(whole) else max(whole.rfind(" ", begin, end), begin + CHARACTERS // 2)
     strongest = max((abs(span.value) for span in spans), default=0.0)
     pieces, at = [Html("… ") if begin else Html("")], begin
     for span in spans:
