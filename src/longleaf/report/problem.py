@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._estimator import LabelEstimator
+from longleaf._validation import check_labels
 from longleaf.metrics._frequency import frequency_bins
 from longleaf.propensity import Constants, inverse_propensity_from_counts
 from longleaf.tagger import Tagger
@@ -73,6 +74,10 @@ class Problem:
     ids: Sequence[str | None]
     propensity: Constants
     places: tuple[int, ...] = (1, 3, 5)
+
+    def __post_init__(self) -> None:
+        """Put the true labels in order, as hits are looked up in them."""
+        object.__setattr__(self, "truth", check_labels(self.truth, name="truth"))
 
     @property
     def k(self) -> int:
