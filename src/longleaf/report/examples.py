@@ -109,7 +109,7 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
 def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, is_last: bool) -> Html:
     side, answer = column.study.side, column.answer
     chance = _probabilities(column, row)
-    lines = []
+    lines: list[Html] = []
     for place, label in enumerate(answer.labels[row].tolist()):
         if label < 0:
             continue
