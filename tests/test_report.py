@@ -53,8 +53,9 @@ class Page(HTMLParser):
         if found.get("id"):
             self.ids.append(found["id"] or "")
         if tag == "table":
-            self.tables[found["id"] or ""] = []
-            self._open = [found["id"] or ""]
+            name = (found["id"] or "").removeprefix("table-")
+            self.tables[name] = []
+            self._open = [name]
         elif tag == "tr":
             self.tables[self._open[0]].append([])
         elif tag in ("td", "th"):

@@ -39,7 +39,9 @@ def table(name: str, headings: Sequence[object], rows: Iterable[Sequence[object]
         tag("tr", join((tag("td", one, class_=kind) for one, kind in zip(row, kinds, strict=True)), ""))
         for row in rows
     ]
-    inner = tag("table", Html(f"<thead><tr>{head}</tr></thead><tbody>{join(body)}</tbody>"), id=name)
+    inner = tag(
+        "table", Html(f"<thead><tr>{head}</tr></thead><tbody>{join(body)}</tbody>"), id=f"table-{name}"
+    )
     return tag("div", inner, class_="scroll")
 
 
