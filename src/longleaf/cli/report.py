@@ -1,0 +1,138 @@
+"""``longleaf report``: all there is to know of a model, or of two, on one page."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from longleaf._validation import DataError
+from longleaf.cli import _console, _options
+from longleaf.cli._data import STANDARD_INPUT, check_new_file
+from longleaf.cli._tables import check_form_matches, given, label_model
+from longleaf.io.names import read_names
+from longleaf.io.streams import open_replacing
+from longleaf.models import load
+from longleaf.propensity import check_constants
+from longleaf.tagger import Tagger
+
+
+def report(
+    model: _options.ModelPath,
+    data: _options.DataPath,
+    out: Annotated[
+        str,
+        typer.Option("-o", "--out", metavar="FILE", help="The page to write.", callback=_options.not_empty),
+    ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="MODEL",
+            help="Another model, shown side by side on the same rows.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also write every plot there, as SVG and PNG.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    propensity: _options.Propensity = None,
+    names: _options.Names = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
+    ] = 1000,
+    seed: _options.Seed = 1,
+    threads: _options.Threads = None,
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    strict: _options.Strict = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there already.")] = False,
+) -> None:
+    """Judge a model on the rows of DATA and write one self-contained page of plots, tables and examples."""
+    try:
+        import_module("matplotlib")
+    except ImportError:
+        raise DataError("A report needs matplotlib; install longleaf with the extra 'report'.") from None
+    from longleaf.report.page import make_report
+
+    places = _options.parse_places(k)
+    check_new_file(out, force)
+    folder = None if figures is None else _check_folder(figures, force)
+    paths = [model] if against is None else [model, against]
+    if len(paths) > 1 and data == STANDARD_INPUT:
+        raise typer.BadParameter("DATA must be a file, as two models read it; got standard input.")
+    models = [load(path) for path in paths]
+    constants = check_constants(_options.parse_propensity(propensity, label_model(models[0])))
+    fields = given(text=text, tags=tags, separator=separator)
+    if len({isinstance(one, Tagger) for one in models}) > 1:
+        raise DataError(f"{paths[0]} and {paths[1]} must both be trained on texts, or both on features.")
+    for one in models:
+        check_form_matches(data, one, fields | given(strict=strict))
+    named = {} if names is None else read_names(names)
+    with _console.waiting(f"reading {data}"):
+        problem = _read(models, _titles(paths), data, named, fields, strict, constants, places)
+    with _console.progress_bar("judging") as progress:
+        found = make_report(problem, samples=samples, seed=seed, n_jobs=threads, progress=progress)
+    with _console.waiting("drawing"):
+        page = found.html().encode()
+        pictures = {} if folder is None else found.figures()
+    _write(Path(out), page)
+    for name, content in pictures.items():
+        assert folder is not None
+        folder.mkdir(exist_ok=True)
+        _write(folder / name, content)
+    where = f"{out}: {problem.n_rows} rows judged, {_console.in_words(len(page))}"
+    typer.echo(where + (f"; {len(pictures)} pictures in {figures}" if pictures else ""))
+
+
+def _read(
+    models: list[Any],
+    titles: list[str],
+    data: str,
+    named: dict[str, str],
+    fields: dict[str, Any],
+    strict: bool,
+    constants: Any,
+    places: tuple[int, ...],
+) -> Any:
+    from longleaf.cli._report_data import read_features, read_texts
+
+    if not isinstance(models[0], Tagger):
+        return read_features(models, titles, data, named, constants, places)
+    for tagger in models:
+        tagger.names = named or tagger.names
+    return read_texts(models, titles, data, fields, strict, constants, places)
+
+
+def _titles(paths: list[str]) -> list[str]:
+    """Call models by the names of their folders, or by the whole paths where those are the same."""
+    names = [Path(path).resolve().name for path in paths]
+    return paths if len(set(names)) < len(names) else names
+
+
+def _check_folder(path: str, force: bool) -> Path:
+    """Refuse, before any work, a folder that pictures cannot or must not be written to."""
+    folder = Path(path)
+    if not folder.exists():
+        if not folder.parent.is_dir():
+            raise DataError(f"{path} cannot be made: the folder above it does not exist.")
+    elif not folder.is_dir():
+        raise DataError(f"{path} must be a folder for the figures; it is a file.")
+    elif any(folder.iterdir()) and not force:
+        raise DataError(f"{path} must be a new or empty folder; it is not: --force writes into it.")
+    return folder
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open_replacing(path) as file:
+        file.write(content)

@@ -1,0 +1,197 @@
+"""Rows as examples: chosen by a rule, with what the models say and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import NamedTuple
+
+import numpy as np
+
+from longleaf.explain import explain_row
+from longleaf.report.answers import Answer
+from longleaf.report.markup import Html, folded, join, tag, text
+from longleaf.report.problem import Problem
+from longleaf.report.sections import Section
+from longleaf.report.study import Study
+from longleaf.words import Span
+
+WORDS = 6
+"""Words or features named on each side."""
+CHARACTERS = 700
+"""How much of a text is shown in colours: the stretch where most was decided."""
+SHADES = 4
+FAINT = 0.08
+
+
+Reasons = dict[tuple[str, int], Html]
+"""Why a model suggests a label for a row, by letter and label."""
+
+
+class Column(NamedTuple):
+    """One list of suggestions: a model at one setting of the dial."""
+
+    study: Study
+    answer: Answer
+
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+        return f"{self.study.letter}, tail {self.answer.tail:g}".removeprefix(", ")
+
+
+def examples(problem: Problem, studies: Sequence[Study]) -> Section:
+    """Show a few rows that a rule chose, not taste."""
+    columns = [Column(study, one) for number in (0, 1) for study in studies for one in [study.ends[number]]]
+    two = len(studies) > 1
+    before, after = (columns[2], columns[3]) if two else (columns[0], columns[1])
+    what = "B, compared with A at tail 1," if two else "The dial"
+    shown = [
+        _example(problem, row, f"{what} {rule}", columns)
+        for rule, row in choose_rows(problem, before.answer, after.answer).items()
+    ]
+    explained = (
+        "Open a suggestion to see the words that spoke for it (green) and against it (orange) in the text."
+        if studies[0].side.tagger is not None
+        else "Open a suggestion to see the features that spoke for it and against it."
+    )
+    lead = (
+        "A check mark is a right suggestion. Each has its probability and the number of training rows of its "
+        "label. " + explained
+    )
+    return Section("examples", "Example rows", lead, body=join(shown))
+
+
+def choose_rows(problem: Problem, before: Answer, after: Answer) -> dict[str, int]:
+    """Give rows by rule: where the worth of the hits grew most, fell most, and lies in the middle."""
+    worth = np.append(problem.worth, 0.0)
+    first, second = ((one.hits * worth[one.labels]).sum(axis=1) for one in (before, after))
+    change = second - first
+    chosen: dict[str, int] = {}
+    if change.max() > 0:
+        chosen["helps this row most"] = int(change.argmax())
+    if change.min() < 0:
+        chosen["harms this row most"] = int(change.argmin())
+    n_true = np.diff(problem.truth.indptr)
+    share = after.hits.sum(axis=1) / np.maximum(np.minimum(n_true, problem.k), 1)
+    order = np.lexsort((np.arange(len(share)), share))
+    free = [int(row) for row in order if n_true[row] and row not in chosen.values()]
+    if free:
+        chosen["leaves this row in the middle: half of all rows fare better"] = free[len(free) // 2]
+    return chosen
+
+
+def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -> Html:
+    true = problem.truth.indices[problem.truth.indptr[row] : problem.truth.indptr[row + 1]]
+    found = {int(label) for one in columns for label in one.answer.labels[row]}
+    chips = [
+        tag("li", problem.names[label], class_="found" if label in found else "missed")
+        for label in true.tolist()
+    ]
+    identity = problem.ids[row] if row < len(problem.ids) else None
+    heading = f"Row {row}" if identity is None else f"Row {row}, {identity}"
+    texts = columns[0].study.side.texts
+    parts = [tag("h3", heading), tag("p", f"{rule}.", class_="rule")]
+    if texts:
+        begin = shorten(texts[row], CHARACTERS // 2, placeholder=" …")
+        parts.append(tag("blockquote", begin))
+    parts.append(tag("p", "True labels; those that no column finds are crossed out:", class_="note"))
+    parts.append(tag("ul", join(chips), class_="chips"))
+    reasons: Reasons = {}
+    lists = [
+        tag("div", join([tag("h4", one.title), _suggestions(problem, row, one, reasons, one is columns[-1])]))
+        for one in columns
+    ]
+    parts.append(tag("div", join(lists), class_="pair"))
+    return tag("article", join(parts))
+
+
+def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, is_last: bool) -> Html:
+    side, answer = column.study.side, column.answer
+    chance = _probabilities(column, row)
+    lines: list[Html] = []
+    for place, label in enumerate(answer.labels[row].tolist()):
+        if label < 0:
+            continue
+        own = int(answer.ranking.own[row, place])
+        right = bool(answer.hits[row, place])
+        about = f"{100 * chance[place]:.1f} %, {int(side.model.label_counts_[own]):,} rows"
+        name = tag("span", problem.names[label], class_="right" if right else "wrong")
+        mark = tag("span", "✓" if right else "·", class_="mark")
+        key = column.study.letter, own
+        if key not in reasons:  # the other setting of the dial may have asked already
+            reasons[key] = _why(column, row, own)
+        lines.append(
+            folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key], is_open=is_last and not lines)
+        )
+    return join(lines)
+
+
+def _probabilities(column: Column, row: int) -> list[float]:
+    side, own = column.study.side, column.answer.ranking.own[row]
+    known = np.flatnonzero(own >= 0)
+    found = np.zeros(len(own))
+    found[known] = side.model.probability(side.X[[row]], np.zeros(len(known), np.int64), own[known])
+    return [float(one) for one in found]
+
+
+def _why(column: Column, row: int, label: int) -> Html:
+    side = column.study.side
+    if side.tagger is None:
+        found = explain_row(side.model, side.X[[row]], label)
+        names = getattr(side.model, "feature_names_in_", None)
+        pairs = [
+            (str(names[one]) if names is not None else f"feature {one}", float(value))
+            for one, value in zip(found.features.tolist(), found.contributions, strict=True)
+        ]
+        return _word_lists(sorted(pairs, key=lambda pair: -abs(pair[1])))
+    whole = side.texts[row]
+    explained = side.tagger._explain_row(side.X, row, label, whole)
+    return join([_word_lists(explained.contributions), _coloured(whole, explained.spans(whole))])
+
+
+def _word_lists(contributions: Sequence[tuple[str, float]]) -> Html:
+    parts = []
+    for title, kind, sign in (("for", "for", 1), ("against", "against", -1)):
+        words = [(word, value) for word, value in contributions if sign * value > 0][:WORDS]
+        listed = join(
+            (Html(f"<span class='{kind}'>{text(word)}</span> {value:+.2f}") for word, value in words), ", "
+        )
+        if words:
+            parts.append(tag("p", Html(f"<i>{title}</i> {listed}"), class_="words"))
+    return join(parts) if parts else tag("p", "Nothing in the row spoke for it: it is likely as such.")
+
+
+def _coloured(whole: str, spans: Sequence[Span]) -> Html:
+    """Colour the stretch of a text in which most was decided."""
+    begin = _busiest(spans)
+    if begin:  # at the start of a word
+        begin = whole.rfind(" ", 0, begin) + 1
+    end = begin + CHARACTERS
+    end = len(whole) if end >= len(whole) else max(whole.rfind(" ", begin, end), begin + CHARACTERS // 2)
+    strongest = max((abs(span.value) for span in spans), default=0.0)
+    pieces, at = [Html("… ") if begin else Html("")], begin
+    for span in spans:
+        share = abs(span.value) / strongest if strongest else 0.0
+        if span.begin < at or span.end > end or share < FAINT:
+            continue
+        shade = min(SHADES, 1 + int(share * SHADES))
+        kind = "f" if span.value > 0 else "a"
+        pieces += [
+            Html(text(whole[at : span.begin])),
+            tag("mark", whole[span.begin : span.end], class_=f"{kind}{shade}"),
+        ]
+        at = span.end
+    pieces.append(Html(text(whole[at:end]) + (" …" if end < len(whole) else "")))
+    return tag("p", join(pieces, ""), class_="text")
+
+
+def _busiest(spans: Sequence[Span]) -> int:
+    """Give where the stretch begins that holds most of all contributions."""
+    if not spans:
+        return 0
+    begins, ends = (np.array([span[side] for span in spans]) for side in (0, 1))
+    whole = np.append(0.0, np.cumsum([abs(span.value) for span in spans]))
+    starts, first = np.append(0, begins), np.append(0, np.arange(len(spans)))
+    inside = whole[np.maximum(np.searchsorted(ends, starts + CHARACTERS, "right"), first)] - whole[first]
+    return int(starts[inside.argmax()])

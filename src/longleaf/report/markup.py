@@ -1,0 +1,51 @@
+"""HTML by hand: whatever is not said to be HTML is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> str:
+    """Give a value as HTML; control characters, which no page may hold, become visible."""
+    if isinstance(value, Html):
+        return value
+    shown = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in str(value))
+    return escape(shown)
+
+
+def tag(name: str, content: object = "", **attributes: object) -> Html:
+    """Give an element; ``class_`` stands for ``class``."""
+    named = "".join(f' {key.rstrip("_")}="{text(value)}"' for key, value in attributes.items())
+    return Html(f"<{name}{named}>{text(content)}</{name}>")
+
+
+def join(parts: Iterable[object], between: str = "\n") -> Html:
+    """Put parts one after the other."""
+    return Html(between.join(text(part) for part in parts))
+
+
+def table(name: str, headings: Sequence[object], rows: Iterable[Sequence[object]], *, words: int = 1) -> Html:
+    """Give a table; the first ``words`` columns hold words, the others numbers."""
+    kinds = ["w" if place < words else "n" for place in range(len(headings))]
+    head = join((tag("th", one, class_=kind) for one, kind in zip(headings, kinds, strict=True)), "")
+    body = [
+        tag("tr", join((tag("td", one, class_=kind) for one, kind in zip(row, kinds, strict=True)), ""))
+        for row in rows
+    ]
+    inner = tag(
+        "table", Html(f"<thead><tr>{head}</tr></thead><tbody>{join(body)}</tbody>"), id=f"table-{name}"
+    )
+    return tag("div", inner, class_="scroll")
+
+
+def folded(summary: object, content: object, *, is_open: bool = False) -> Html:
+    """Give something that opens on a click."""
+    inside = Html(tag("summary", summary) + text(content))
+    return tag("details", inside, open="") if is_open else tag("details", inside)

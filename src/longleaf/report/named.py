@@ -1,0 +1,196 @@
+"""The sections that call labels by their names: overview, gained and lost, the hardest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longleaf.metrics import Difference, compare
+from longleaf.report import plots
+from longleaf.report.answers import Answer
+from longleaf.report.markup import Html, join, table, tag
+from longleaf.report.measures import LEAST_TRUE, LabelChange, label_changes
+from longleaf.report.problem import Problem
+from longleaf.report.sections import Section, draw
+from longleaf.report.study import Study
+
+LISTED = 15
+"""Labels that are named on each side."""
+
+
+def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) -> dict[str, Difference]:
+    """Compare two answers with paired bootstrap intervals."""
+    return compare(
+        problem.truth,
+        a.labels,
+        b.labels,
+        inverse_propensity=problem.worth,
+        counts=problem.counts,
+        k=problem.places,
+        n_samples=samples,
+        random_state=seed,
+    )
+
+
+def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
+    """Give the few numbers that matter, and the dial's effect on them."""
+    keys = [f"{name}@{at}" for name in ("p", "psp") for at in problem.places]
+    keys += [f"{name}_recall@{problem.k}" for name in ("head", "torso", "tail")]
+    parts = []
+    for study in studies:
+        plain, rare = study.ends
+        found = difference(problem, plain, rare, samples, seed)
+        headings = (f"{study.letter}, percent" if study.letter else "percent", "tail 0", "tail 1", "change")
+        rows = [(_metric(key), *_cells(found[key])) for key in keys]
+        parts += [tag("p", _sentence(problem, study, found), class_="headline")]
+        parts += [table(f"overview{study.letter}", headings, rows)]
+    return Section(
+        "overview",
+        "At a glance",
+        "p@k is the share of the first k suggestions that is right; psp@k counts rare labels for more, over "
+        "the best reachable; recall@k is the share of the true labels that is found. A change in colour is "
+        "clear: its 95 % interval, in small print, leaves out 0.",
+        body=join(parts),
+    )
+
+
+def against(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
+    """Two models on the same rows: differences with intervals, and the labels that each finds."""
+    a, b = studies
+    parts = []
+    for number, tail in ((0, "tail 0"), (-1, "tail 1")):
+        found = difference(problem, a.answers[number], b.answers[number], samples, seed)
+        rows = [(_metric(key), *_cells(one)) for key, one in found.items() if one.a or one.b]
+        name = f"against{tail[-1]}"
+        parts.append(table(name, (f"{tail}, percent", "A", "B", "B less A"), rows))
+    changes = label_changes(problem, a.ends[1], b.ends[1])
+    lists = _both_lists(problem, changes, ("A", "B"), ("found by B", "found by A"), "labels-against")
+    return Section(
+        "against",
+        "A against B",
+        f"Both models on the same rows, drawn anew together {samples:,} times (paired bootstrap): a "
+        "difference in colour has an interval without 0. Below: the labels that one finds more often than "
+        "the other, at tail 1.",
+        body=join([tag("div", join(parts), class_="pair"), lists]),
+    )
+
+
+def changed(problem: Problem, studies: Sequence[Study]) -> Section:
+    """Name the labels gained and lost between tail 0 and tail 1."""
+    k = problem.k
+    read = (
+        f"Each point is a label: how many more of its rows have it among the first {k} at tail 1 than at "
+        "tail 0. A good dial gains on the left (rare) and loses little on the right (frequent); large "
+        "points are several labels."
+    )
+    parts = []
+    for study in studies:
+        if study.letter:
+            parts.append(tag("h3", f"{study.letter}: {study.side.name}"))
+        words = ("gained at tail 1", "lost at tail 1")
+        parts.append(
+            _both_lists(problem, study.changes, ("tail 0", "tail 1"), words, f"changes{study.letter}")
+        )
+    title = f"Hits in the first {k}, tail 0 to 1"
+    return Section(
+        "changes",
+        "Labels gained and lost",
+        "What turning the dial from 0 to 1 changes, label by label and by name.",
+        [draw("changes", read, studies, lambda s: plots.gained_and_lost(s.changes, title))],
+        join(parts),
+    )
+
+
+def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
+    """Name the labels that are missed most."""
+    parts = []
+    for study in studies:
+        if study.letter:
+            parts.append(tag("h3", f"{study.letter}: {study.side.name}"))
+        rows = [
+            (
+                problem.names[one.change.label],
+                "" if one.instead is None else f"{problem.names[one.instead]} ({one.times})",
+                f"{one.change.count:,}",
+                f"{one.change.true:,}",
+                f"{one.change.before:,}",
+                f"{one.change.after:,}",
+            )
+            for one in study.hardest
+        ]
+        headings = (
+            "label",
+            "most often there instead",
+            "training rows",
+            "true rows",
+            "found, tail 0",
+            "tail 1",
+        )
+        named = table(f"hardest{study.letter}", headings, rows, words=2)
+        none = tag("p", f"No label of the training has {LEAST_TRUE} true rows here, which is too few to say.")
+        parts.append(named if rows else none)
+    return Section(
+        "hardest",
+        "The hardest labels",
+        f"Labels that training knows, with at least {LEAST_TRUE} true rows here, of which the fewest are "
+        "found, at either end of the dial. “Instead” is the wrong label that most often stood among the "
+        f"first {problem.k} (in brackets: times) where this one was missed at tail 1: it may be a near "
+        "synonym, or the truth may be incomplete.",
+        body=join(parts),
+    )
+
+
+def _both_lists(
+    problem: Problem,
+    changes: Sequence[LabelChange],
+    columns: tuple[str, str],
+    titles: tuple[str, str],
+    name: str,
+) -> Html:
+    lists = []
+    falling = sorted(changes, key=lambda one: (one.gained, one.count, one.label))
+    for title, ordered, sign in ((titles[0], changes, 1), (titles[1], falling, -1)):
+        moved = [one for one in ordered if sign * one.gained > 0]
+        rows = [
+            (
+                problem.names[one.label],
+                f"{one.count:,}",
+                f"{one.true:,}",
+                f"{one.before:,} → {one.after:,}",
+                tag("b", f"{one.gained:+d}", class_="up" if sign > 0 else "down"),
+            )
+            for one in moved[:LISTED]
+        ]
+        headings = (title, "training rows", "true rows", f"hits: {columns[0]} → {columns[1]}", "")
+        shown = table(f"{name}-{'gained' if sign > 0 else 'lost'}", headings, rows)
+        total = sum(one.gained for one in moved)
+        note = f"{len(moved):,} labels in all, {total:+,d} hits; "
+        note += f"the first {min(LISTED, len(moved))} are shown." if moved else "none to show."
+        lists.append(tag("div", Html(shown + tag("p", note, class_="note"))))
+    return tag("div", join(lists), class_="pair")
+
+
+def _metric(key: str) -> str:
+    """Say ``recall@5, tail`` for ``tail_recall@5``."""
+    part, _, rest = key.partition("_")
+    return f"{rest}, {part}" if rest else key
+
+
+def _cells(one: Difference) -> tuple[str, str, Html]:
+    kind = "" if not one.is_clear else "up" if one.difference > 0 else "down"
+    interval = tag("small", f"{one.low:+.1f} to {one.high:+.1f}")
+    change = Html(tag("b", f"{one.difference:+.2f}", class_=kind) + " " + interval)
+    return f"{one.a:.2f}", f"{one.b:.2f}", change
+
+
+def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> Html:
+    at, k = problem.places[0], problem.k
+    first, scored, rare = (found[key] for key in (f"p@{at}", f"psp@{k}", f"tail_recall@{k}"))
+    who = f"{study.letter}: at" if study.letter else "At"
+    right = "the first suggestion is right for" if at == 1 else f"the first {at} suggestions are right in"
+    rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
+    moves = "rises" if scored.difference >= 0 else "falls"
+    return Html(
+        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} from "
+        f"{scored.a:.1f} to <b>{scored.b:.1f}</b> and recall of tail labels goes from {rare.a:.1f} to "
+        f"<b>{rare.b:.1f}&nbsp;%</b>; p@{at} goes to {first.b:.1f}&nbsp;%."
+    )

@@ -1,0 +1,223 @@
+"""The plots, each of one model: numbers in, axes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from longleaf.metrics._frequency import BINS, frequency_bins
+from longleaf.report import canvas
+from longleaf.report.answers import Answer
+from longleaf.report.canvas import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PURPLE
+from longleaf.report.measures import Bucket, Cost, CountBin, LabelChange
+from longleaf.report.problem import Floats, Ints
+
+BIN_COLOURS = (BLUE, PURPLE, ORANGE)
+DIAL_COLOURS = (BLUE, PURPLE, ORANGE)
+PLACE_COLOURS = (GREEN, BLUE, ORANGE, PURPLE, MUTED)
+FEW = 10
+"""Suggestions below which a share says little; such points are hollow."""
+
+
+def frequency(counts: Ints) -> Axes:
+    """Draw how often each label occurs in training, the most frequent first."""
+    axes = canvas.new_axes("Labels by frequency", "label, the most frequent first", "training rows")
+    bins = frequency_bins(counts.astype(np.float64))
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]
+    place = np.arange(1, len(order) + 1)
+    for number, colour in enumerate(BIN_COLOURS):
+        inside = bins[order] == number
+        if inside.any():
+            label = f"{BINS[number]}: {inside.sum():,}"
+            x, y = place[inside], counts[order][inside]
+            axes.plot(x, y, color=colour, label=label, marker="o" if len(x) < 2 else "", linewidth=2.2)
+            axes.fill_between(x, y, 0.8, color=colour, alpha=0.14, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.8)
+    _plain_numbers(axes, "xy")
+    canvas.add_legend(axes)
+    return axes
+
+
+def dial(answers: Sequence[Answer], name: str, places: Sequence[int], title: str) -> Axes:
+    """Draw a metric at several places against the dial, with its bootstrap bands."""
+    axes = canvas.new_axes(title, "tail dial: popular to rare", "percent")
+    tails = [one.tail for one in answers]
+    for at, colour in zip(places, PLACE_COLOURS * len(places), strict=False):
+        key = f"{name}@{at}"
+        low, high = zip(*(one.bands[key] for one in answers), strict=True)
+        axes.fill_between(tails, low, high, color=colour, alpha=0.16, linewidth=0)
+        axes.plot(tails, [one.metrics[key] for one in answers], color=colour, marker="o", label=key)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    canvas.add_legend(axes, 5)
+    return axes
+
+
+def bin_recall(answers: Sequence[Answer], k: int) -> Axes:
+    """Draw recall of head, torso and tail at a few settings of the dial, with bootstrap bars."""
+    axes = canvas.new_axes(f"Recall@{k} of head, torso, tail", "", "percent")
+    wide = 0.8 / len(answers)
+    for number, (one, colour) in enumerate(zip(answers, DIAL_COLOURS, strict=True)):
+        recall = [part.recall for part in one.bins[:3]]
+        bands = [one.bands[f"{part.name}_recall@{k}"] for part in one.bins[:3]]
+        x = np.arange(3) + (number - (len(answers) - 1) / 2) * wide
+        axes.bar(x, recall, wide * 0.9, color=colour, alpha=0.75, label=f"tail {one.tail:g}")
+        middle = np.array(
+            [[value - low, high - value] for value, (low, high) in zip(recall, bands, strict=True)]
+        )
+        axes.errorbar(x, recall, middle.T.clip(0), fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
+    names = [f"{part.name}\n{part.labels:,} labels" for part in answers[0].bins[:3]]
+    axes.set_xticks(np.arange(3), names)
+    axes.grid(axis="x", visible=False)
+    canvas.add_legend(axes)
+    return axes
+
+
+def count_recall(bins: Sequence[CountBin], tails: Sequence[float], k: int) -> Axes:
+    """Draw recall against the number of training rows of a label."""
+    title = f"Recall@{k} by training rows"
+    axes = canvas.new_axes(title, "training rows of a label", "percent")
+    x = np.arange(len(bins))
+    for number, (tail, colour) in enumerate(zip(tails, DIAL_COLOURS, strict=True)):
+        axes.plot(x, [one.recall[number] for one in bins], color=colour, marker="o", label=f"tail {tail:g}")
+    axes.set_xticks(x, [f"{one.low}+" if one.low > 1 else "1" for one in bins])
+    axes.set_ylim(bottom=0)
+    canvas.add_legend(axes)
+    return axes
+
+
+def reliability(series: Mapping[str, Sequence[Bucket]], title: str) -> Axes:
+    """Draw how often suggestions of some probability are right, with Wilson's intervals."""
+    axes = canvas.new_axes(title, "probability, as the model says", "right, as it turned out")
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+    colours = (BLUE, ORANGE) if len(series) == 2 else BIN_COLOURS
+    for (label, buckets), colour in zip(series.items(), colours, strict=False):
+        x, y = [one.probability for one in buckets], [one.share for one in buckets]
+        axes.plot(x, y, color=colour, label=label, linewidth=1.1)
+        for one in buckets:
+            low, high = one.interval
+            axes.plot([one.probability] * 2, [low, high], color=colour, linewidth=0.9, alpha=0.6)
+            filled = one.pairs >= FEW
+            axes.plot(
+                one.probability, one.share, "o", color=colour, fillstyle="full" if filled else "none",
+                markersize=4.5,
+            )  # fmt: skip
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    canvas.percent_ticks(axes)
+    canvas.add_legend(axes)
+    return axes
+
+
+def nodes(answers: Sequence[Answer], all_nodes: int) -> Axes:
+    """Draw how many node classifiers rows need; the line is a search of everything."""
+    axes = canvas.new_axes("Nodes visited per row", "node classifiers evaluated", "rows")
+    values = [np.maximum(one.ranking.evaluations, 1) for one in answers]
+    low, high = min(one.min() for one in values), max(max(one.max() for one in values), all_nodes)
+    edges = np.geomspace(low * 0.95, max(high, low * 1.5) * 1.05, 36)
+    for one, own, colour in zip(answers, values, (BLUE, ORANGE), strict=True):
+        label = f"tail {one.tail:g}: {own.mean():,.0f} on average"
+        axes.hist(own, edges.tolist(), color=colour, alpha=0.5, label=label)
+    axes.axvline(all_nodes, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"all {all_nodes:,}", (all_nodes, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
+        textcoords="offset points", ha="right", va="top", fontsize=8.5, color=INK,
+    )  # fmt: skip
+    axes.set_xscale("log")
+    axes.grid(axis="x", visible=False)
+    _plain_numbers(axes, "x")
+    canvas.add_legend(axes, 2)
+    return axes
+
+
+def row_times(costs: Mapping[str, Cost]) -> Axes:
+    """Draw the time of single rows against the nodes that they needed."""
+    axes = canvas.new_axes(
+        "Time per row, asked alone", "node classifiers evaluated", "milliseconds, one thread"
+    )
+    for (label, cost), colour in zip(costs.items(), (BLUE, ORANGE), strict=True):
+        text = f"{label}: {np.median(cost.milliseconds):.2g} ms (median)"
+        x = np.maximum(cost.evaluations, 1)
+        axes.plot(x, cost.milliseconds, "o", color=colour, alpha=0.45, label=text, markeredgewidth=0)
+    slowest = max(float(np.percentile(cost.milliseconds, 97)) for cost in costs.values())
+    axes.set_ylim(0, slowest * 1.15)
+    axes.set_xscale("log")
+    _plain_numbers(axes, "x")
+    canvas.add_legend(axes, 2)
+    return axes
+
+
+def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
+    """Draw what each label gained in hits against its frequency; equal points are one larger point."""
+    axes = canvas.new_axes(title, "training rows of the label", "hits gained or lost")
+    moved = [(max(one.count, 0.7), one.gained) for one in changes if one.gained]
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    if moved:
+        places, times = np.unique(np.array(moved, np.float64), axis=0, return_counts=True)
+        for colour, inside, what in (
+            (ORANGE, places[:, 1] > 0, "gained"),
+            (BLUE, places[:, 1] < 0, "lost"),
+        ):
+            label = f"{times[inside].sum():,} labels {what}"
+            area = 14 * np.sqrt(times[inside])
+            x, y = places[inside].T
+            axes.scatter(x, y, s=area, color=colour, alpha=0.55, linewidths=0, label=label)
+        axes.set_xscale("log")
+        _plain_numbers(axes, "x")
+        canvas.add_legend(axes)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return axes
+
+
+def grid(
+    values: Floats,
+    a: Sequence[float],
+    b: Sequence[float],
+    own: tuple[float, float],
+    title: str,
+    limits: tuple[float, float],
+    signed: bool = False,
+) -> Axes:
+    """Draw a number for every pair of constants; the frame is the pair of this report."""
+    axes = canvas.new_axes(title, "A", "B")
+    low, high = limits
+    for i, j in np.ndindex(values.shape):
+        value = float(values[i, j])
+        strength = (value - low) / (high - low) if high > low else 0.5
+        colour = ORANGE if signed and value < 0 else GREEN
+        axes.add_patch(_cell(i, j, colour, 0.08 + 0.5 * float(np.clip(strength, 0, 1))))
+        text = f"{value:+.1f}" if signed else f"{value:.1f}"
+        axes.text(i, j, text, ha="center", va="center", fontsize=9.5, color=INK)
+    i, j = list(a).index(own[0]), list(b).index(own[1])
+    axes.add_patch(_cell(i, j, INK, None))
+    axes.set_xticks(range(len(a)), [f"{one:g}" for one in a])
+    axes.set_yticks(range(len(b)), [f"{one:g}" for one in b])
+    axes.set_xlim(-0.5, len(a) - 0.5)
+    axes.set_ylim(-0.5, len(b) - 0.5)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_color(GRID)
+    return axes
+
+
+def _cell(i: int, j: int, colour: str, alpha: float | None) -> Rectangle:
+    if alpha is None:
+        return Rectangle((i - 0.47, j - 0.47), 0.94, 0.94, fill=False, edgecolor=colour, linewidth=1.2)
+    return Rectangle((i - 0.48, j - 0.48), 0.96, 0.96, facecolor=colour, alpha=alpha, linewidth=0)
+
+
+def _plain_numbers(axes: Axes, which: str) -> None:
+    """Write 100 and not 10 to the power of 2; 2 and 5 between, where there is room."""
+    for name in which:
+        low, high = getattr(axes, f"get_{name}lim")()
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * max(low, 1e-9) else (1,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,111 @@
+"""What a report judges: one model or two, and rows with their true labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf._estimator import LabelEstimator
+from longleaf._validation import check_labels
+from longleaf.metrics._frequency import frequency_bins
+from longleaf.propensity import Constants, inverse_propensity_from_counts
+from longleaf.tagger import Tagger
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A model and how it sees the rows.
+
+    Attributes
+    ----------
+    name : str
+        What the report calls it, such as the path of its folder.
+    model : PLT or BR
+    X : matrix [rows, features]
+    number : int64 array [labels of the model]
+        The common number of each of its own labels.
+    tagger : Tagger, optional
+        Where the model is one of texts.
+    texts : list of str
+        The texts of the rows, for a tagger.
+    """
+
+    name: str
+    model: LabelEstimator
+    X: Any
+    number: Ints
+    tagger: Tagger | None = None
+    texts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows and true labels, in numbers that all sides share: those of the first model come first.
+
+    Attributes
+    ----------
+    data : str
+        What the report calls the rows.
+    sides : tuple of one or two Side
+    truth : csr_array [rows, labels]
+    names : list of str
+        The name of every label.
+    ids : list of str or None
+        The id of every row that has one.
+    propensity : Constants
+        A and B, of the dial and of the judge.
+    places : ints
+        How many suggestions are judged, in rising order.
+    """
+
+    data: str
+    sides: tuple[Side, ...]
+    truth: sp.csr_array
+    names: Sequence[str]
+    ids: Sequence[str | None]
+    propensity: Constants
+    places: tuple[int, ...] = (1, 3, 5)
+
+    def __post_init__(self) -> None:
+        """Put the true labels in order, as hits are looked up in them."""
+        object.__setattr__(self, "truth", check_labels(self.truth, name="truth"))
+
+    @property
+    def k(self) -> int:
+        """The most suggestions that are judged."""
+        return self.places[-1]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are judged."""
+        return int(self.truth.shape[0])
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Training rows of each label, as the first model saw them; 0 for labels that it does not know."""
+        counts = np.zeros(self.truth.shape[1], np.int64)
+        counts[self.sides[0].number] = self.sides[0].model.label_counts_
+        return counts
+
+    @cached_property
+    def bins(self) -> Ints:
+        """0 for head, 1 for torso, 2 for tail, 3 for unseen labels."""
+        return frequency_bins(self.counts.astype(np.float64))
+
+    @cached_property
+    def worth(self) -> Floats:
+        """What a hit on each label is worth to the judge, the same for both sides."""
+        return self.worth_by(self.propensity)
+
+    def worth_by(self, constants: tuple[float, float]) -> Floats:
+        """Give the worth of hits by other constants."""
+        return inverse_propensity_from_counts(self.counts, self.sides[0].model.n_rows_, *constants)

@@ -1,0 +1,128 @@
+"""All that a report says of one model, measured before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from longleaf.metrics._frequency import BINS
+from longleaf.report import measures
+from longleaf.report.answers import TAILS, Answer, answer
+from longleaf.report.problem import Problem, Side
+
+Progress = Callable[[float], None]
+HARDEST = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What was measured of one side.
+
+    Attributes
+    ----------
+    side : Side
+    letter : str
+        ``A`` or ``B`` where there are two.
+    answers : list of Answer
+        Along the dial, from 0 to 1.
+    count_bins : list of CountBin
+        Recall by training rows, at the settings of ``shown``.
+    by_dial, by_bin : dict of str to list of Bucket
+        Reliability of the suggestions at tail 0 and 1; and of both together, apart for head, torso and tail.
+    costs : dict of str to Cost
+        What single rows cost at tail 0 and 1.
+    changes : list of LabelChange
+        From tail 0 to tail 1.
+    hardest : list of HardLabel
+    sensitivity : Sensitivity
+    """
+
+    side: Side
+    letter: str
+    answers: list[Answer]
+    count_bins: list[measures.CountBin]
+    by_dial: dict[str, list[measures.Bucket]]
+    by_bin: dict[str, list[measures.Bucket]]
+    costs: dict[str, measures.Cost]
+    changes: list[measures.LabelChange]
+    hardest: list[measures.HardLabel]
+    sensitivity: measures.Sensitivity
+
+    @property
+    def shown(self) -> list[Answer]:
+        """The settings 0, 0.5 and 1."""
+        return [self.answers[0], self.answers[len(self.answers) // 2], self.answers[-1]]
+
+    @property
+    def ends(self) -> list[Answer]:
+        """The settings 0 and 1."""
+        return [self.answers[0], self.answers[-1]]
+
+    @property
+    def n_nodes(self) -> int:
+        """The nodes that have a classifier: all but the roots."""
+        return sum(tree.n_nodes - 1 for tree in self.side.model.trees_)
+
+
+def make_study(
+    problem: Problem,
+    side: Side,
+    letter: str,
+    *,
+    samples: int,
+    seed: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> Study:
+    """Ask one model all questions of a report."""
+    answers = []
+    for place, tail in enumerate(TAILS):
+        answers.append(answer(problem, side, tail, samples=samples, seed=seed, n_jobs=n_jobs))
+        if progress is not None:
+            progress(0.6 * (place + 1) / len(TAILS))
+    plain, half, rare = answers[0], answers[len(answers) // 2], answers[-1]
+    changes = measures.label_changes(problem, plain, rare)
+    by_dial, by_bin = _reliabilities(problem, side, plain, rare)
+    study = Study(
+        side,
+        letter,
+        answers,
+        measures.recall_by_count(problem, [plain, half, rare]),
+        by_dial,
+        by_bin,
+        {f"tail {one.tail:g}": measures.row_costs(problem, side, one) for one in (plain, rare)},
+        changes,
+        measures.hardest_labels(problem, changes, rare, HARDEST),
+        measures.sensitivity(problem, side, plain, rare, n_jobs),
+    )
+    if progress is not None:
+        progress(1.0)
+    return study
+
+
+Reliability = dict[str, list[measures.Bucket]]
+
+
+def _reliabilities(
+    problem: Problem, side: Side, plain: Answer, rare: Answer
+) -> tuple[Reliability, Reliability]:
+    """Judge the probabilities of all suggestions: by dial, and each pair once by the label's frequency."""
+    by_dial, labels, probability, hits = {}, [], [], []
+    for one in (plain, rare):
+        found, given = measures.probabilities(side, one), one.labels >= 0
+        by_dial[f"tail {one.tail:g}"] = measures.reliability(found[given], one.hits[given])
+        if one is rare:  # what tail 0 suggested, too, has been counted
+            given = given & ~(one.labels[:, :, None] == plain.labels[:, None, :]).any(axis=2)
+        labels.append(one.labels[given])
+        probability.append(found[given])
+        hits.append(one.hits[given])
+    bins = problem.bins[np.concatenate(labels)]
+    every, right = np.concatenate(probability), np.concatenate(hits)
+    by_bin = {
+        name: measures.reliability(every[bins == number], right[bins == number])
+        for number, name in enumerate(BINS[:3])
+        if (bins == number).any()
+    }
+    return by_dial, by_bin

@@ -1,0 +1,370 @@
+"""``longleaf report``: one page, whose numbers are those of the library."""
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import longleaf as ll
+from cli_helpers import complaint, fill, run, run_well
+from test_cli_text import FIELDS, table, write_jsonl
+
+pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
+
+FAST = ("--samples", 20, "--threads", 1)
+PLOTS = {
+    "label-frequency",
+    "precision",
+    "psp",
+    "recall-bins",
+    "recall-counts",
+    "changes",
+    "reliability",
+    "reliability-bins",
+    "nodes",
+    "time",
+    "constants",
+    "constants-gain",
+}
+
+
+class Page(HTMLParser):
+    """The tables of a page by id, its sections, attributes and visible text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.marks: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self._inside = tag
+        self.links += [found[name] or "" for name in ("href", "src", "xlink:href", "action") if name in found]
+        if found.get("id"):
+            self.ids.append(found["id"] or "")
+        if tag == "table":
+            name = (found["id"] or "").removeprefix("table-")
+            self.tables[name] = []
+            self._open = [name]
+        elif tag == "tr":
+            self.tables[self._open[0]].append([])
+        elif tag in ("td", "th"):
+            self.tables[self._open[0]][-1].append("")
+            self._open = [*self._open[:1], "cell"]
+        elif tag == "mark":
+            self.marks.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+        if tag in ("td", "th"):
+            self._open = self._open[:1]
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "style":
+            return
+        self.text += data
+        if self._inside == "mark":
+            self.marks[-1] += data
+        if len(self._open) == 2:
+            self.tables[self._open[0]][-1][-1] += data
+
+    def cells(self, name: str) -> dict[str, list[str]]:
+        """Give the rows of a table by their first cell, the heading left out."""
+        return {row[0]: row[1:] for row in self.tables[name][1:]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give models of features (label trees; one per label) and of texts, and rows to judge them by."""
+    folder = fill(tmp_path_factory.mktemp("report"))
+    options = ("--threads", 1)
+    run_well("train", folder / "train.txt", "-o", folder / "br.ll", "--model", "br", *options)
+    write_jsonl(folder / "train.jsonl", table(80))
+    write_jsonl(folder / "test.jsonl", table(30, new_tag=True))
+    trained = ("train", folder / "train.jsonl", *FIELDS, "--trees", 1, "--max-leaf", 2, *options)
+    run_well(*trained, "-o", folder / "tagger.ll")
+    fewer = [row for row in table(80) if "law" not in row["subjects"]]
+    write_jsonl(folder / "fewer.jsonl", fewer)
+    run_well("train", folder / "fewer.jsonl", *FIELDS, "--trees", 1, *options, "-o", folder / "fewer.ll")
+    (folder / "names.tsv").write_text("0\t<b>zero & more</b>\n1\tone\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def features(folder: Path) -> str:
+    out = folder / "features.html"
+    said = run_well(
+        "report", folder / "model.ll", folder / "test.txt", "-o", out, *FAST, "--names", folder / "names.tsv",
+        "--figures", folder / "figures",
+    )  # fmt: skip
+    assert said.startswith(f"{out}: 30 rows judged")
+    return out.read_text()
+
+
+@pytest.fixture(scope="module")
+def texts(folder: Path) -> str:
+    run_well("report", folder / "tagger.ll", folder / "test.jsonl", "-o", folder / "texts.html", *FAST)
+    return (folder / "texts.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> str:
+    arguments = ("--against", folder / "fewer.ll", "-o", folder / "both.html", *FAST)
+    run_well("report", folder / "tagger.ll", folder / "test.jsonl", *arguments)
+    return (folder / "both.html").read_text()
+
+
+def first_number(cell: str) -> float:
+    found = re.match(r"[-+]?[\d.]+", cell)
+    assert found
+    return float(found[0])
+
+
+def test_the_dial_says_what_evaluate_says(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model = ll.load(folder / "model.ll")
+    rows = Page(features).cells("dial")
+    assert len(rows) == 11
+    for tail in (0.0, 0.3, 1.0):
+        top = model.top_k(X, 5, tail=tail)
+        want = ll.metrics.evaluate(Y, top, model.inverse_propensity(), k=(1, 3, 5))
+        names = [f"{name}@{at}" for name in ("p", "psp") for at in (1, 3, 5)]
+        for name, cell in zip(names, rows[f"{tail:g}"], strict=True):
+            assert first_number(cell) == pytest.approx(want[name], abs=0.006), (tail, name)
+            low, high = map(float, re.findall(r"[\d.]+", cell)[1:])
+            assert low - 0.06 <= want[name] <= high + 0.06
+
+
+def test_the_bands_are_those_of_a_bootstrap_of_the_rows(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    hits = Y.toarray()[np.arange(30), ll.load(folder / "model.ll").top_k(X, 1).labels[:, 0]]
+    random = np.random.RandomState(1)
+    drawn = [100 * hits[random.randint(30, size=30)].mean() for _ in range(20)]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    cell = Page(features).cells("dial")["0"][0]
+    assert list(map(float, re.findall(r"[\d.]+", cell)[1:])) == pytest.approx([low, high], abs=0.06)
+
+
+def test_recall_by_frequency_is_that_of_the_frequency_table(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model = ll.load(folder / "model.ll")
+    rows = Page(features).cells("recall")
+    for place, tail in enumerate((0.0, 0.5, 1.0)):
+        top = model.top_k(X, 5, tail=tail)
+        for one in ll.metrics.frequency_table(Y, top, model.label_counts_, k=5):
+            assert rows[one.name][0] == str(one.labels)
+            assert float(rows[one.name][1 + place]) == pytest.approx(one.recall, abs=0.006)
+        true, hit = np.zeros(10), np.zeros(10)  # by the power of two of a label's training rows
+        for row, label in zip(*Y.nonzero(), strict=True):
+            power = int(model.label_counts_[label]).bit_length()
+            true[power] += 1
+            hit[power] += label in top.labels[row]
+        for power in range(1, 10):
+            low, high = 2 ** (power - 1), 2**power - 1
+            name = f"{low} rows" if low == high else f"{low}-{high} rows"
+            assert (name in rows) == (true[power] > 0)
+            if true[power]:
+                assert float(rows[name][1 + place]) == pytest.approx(
+                    100 * hit[power] / true[power], abs=0.006
+                )
+
+
+def test_reliability_counts_every_suggestion_and_its_truth(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model = ll.load(folder / "model.ll")
+    rows = Page(features).cells("calibration")
+    for tail in (0.0, 1.0):
+        top = model.top_k(X, 5, tail=tail)
+        row, place = np.nonzero(top.labels >= 0)
+        label = top.labels[row, place]
+        chance, right = model.probability(X, row, label), Y.toarray()[row, label]
+        bucket = np.minimum((10 * chance).astype(int), 9)
+        off = sum(abs(chance[bucket == b].sum() - right[bucket == b].sum()) for b in range(10)) / len(row)
+        number, *shares = rows[f"tail {tail:g}"]
+        assert int(number) == len(row)
+        want = [100 * chance.mean(), 100 * right.mean(), 100 * off]
+        assert list(map(float, shares)) == pytest.approx(want, abs=0.06)
+
+
+def test_nodes_and_labels_gained_are_those_of_the_searches(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model, page = ll.load(folder / "model.ll"), Page(features)
+    truth = Y.toarray() > 0
+    hits = {}
+    for tail in (0.0, 1.0):
+        top = model.top_k(X, 5, tail=tail)
+        assert float(page.cells("costs")[f"tail {tail:g}"][0]) == pytest.approx(
+            top.evaluations.mean(), abs=0.06
+        )
+        predicted = np.zeros_like(truth)
+        np.put_along_axis(predicted, top.labels, True, axis=1)
+        hits[tail] = (predicted & truth).sum(axis=0)
+    names = ["<b>zero & more</b>", "one", *(f"label {number}" for number in range(2, 9))]
+    change = hits[1.0] - hits[0.0]
+    for kind, sign in (("gained", 1), ("lost", -1)):
+        rows = page.cells(f"changes-{kind}")
+        assert set(rows) == {name for name, one in zip(names, change, strict=True) if sign * one > 0}
+        for name, cells in rows.items():
+            label = names.index(name)
+            assert cells[0] == str(model.label_counts_[label])
+            assert cells[2] == f"{hits[0.0][label]} → {hits[1.0][label]}"
+            assert int(cells[3]) == change[label]
+
+
+def test_the_constants_section_judges_by_the_pairs(folder: Path, features: str) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model = ll.load(folder / "model.ll")
+    want = ll.metrics.evaluate(
+        Y, model.top_k(X, 5, tail=1.0, propensity=(0.7, 2.6)), model.inverse_propensity((0.7, 2.6)), k=5
+    )
+    plain, rare = (model.top_k(X, 5, tail=tail) for tail in (0.0, 1.0))
+    rows = Page(features).cells("pairs")
+    assert len(rows) == 15
+    worth = model.inverse_propensity((0.7, 2.6))
+    judged = [ll.metrics.evaluate(Y, top, worth, k=5)["psp@5"] for top in (plain, rare)]
+    assert list(map(float, rows["0.7, 2.6"])) == pytest.approx([*judged, want["psp@5"]], abs=0.006)
+
+
+def test_a_page_needs_no_other_host_and_runs_no_script(features: str, texts: str, both: str) -> None:
+    for html in (features, texts, both):
+        assert "http:" not in html
+        assert "https:" not in html
+        assert "<script" not in html
+        assert "@import" not in html
+        assert "url(http" not in html.replace(" ", "")
+        page = Page(html)
+        assert page.links
+        assert all(link.startswith("#") for link in page.links)
+        assert {link[1:] for link in page.links} <= set(page.ids)
+        assert len(set(page.ids)) == len(page.ids)
+
+
+def test_every_plot_is_on_the_page_with_a_sentence_and_in_the_folder(folder: Path, features: str) -> None:
+    assert features.count("<svg") == features.count("<figcaption>") == len(PLOTS)
+    captions = re.findall(r"<figcaption>(.+?)</figcaption>", features)
+    assert all(caption.endswith(".") for caption in captions)
+    found = {path.name for path in (folder / "figures").iterdir()}
+    assert found == {f"{name}.{form}" for name in PLOTS for form in ("svg", "png")}
+    for path in (folder / "figures").iterdir():
+        begins = path.read_bytes()[:8]
+        assert begins == b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else begins.startswith(b"<?xml")
+
+
+def test_colours_follow_the_page_by_day_and_night(features: str) -> None:
+    drawn = "".join(re.findall(r"<svg.*?</svg>", features, re.DOTALL))
+    assert "var(--ink)" in drawn
+    assert not re.search(r"#[0-9a-f]{6}\b", drawn)
+    assert "prefers-color-scheme: dark" in features
+
+
+def test_names_are_escaped(features: str) -> None:
+    assert "<b>zero" not in features
+    assert "&lt;b&gt;zero &amp; more&lt;/b&gt;" in features
+
+
+def test_texts_are_coloured_by_the_words_that_spoke(folder: Path, texts: str) -> None:
+    page = Page(texts)
+    assert page.marks
+    judged = " ".join(f"{row['title']} {row['body']}" for row in table(30, new_tag=True))
+    assert all(mark in judged for mark in page.marks)
+    tagger = ll.load(folder / "tagger.ll")
+    rows = page.cells("overview")
+    X = [f"{row['title']} {row['body']}" for row in table(30, new_tag=True)]
+    suggested = tagger.suggest(X, 1, tail=1.0)
+    right = [
+        one[0].tag in row["subjects"] for one, row in zip(suggested, table(30, new_tag=True), strict=True)
+    ]
+    assert float(rows["p@1"][1]) == pytest.approx(100 * np.mean(right), abs=0.006)
+
+
+def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, both: str) -> None:
+    import json
+
+    page = Page(both)
+    assert both.count("<svg") == 2 * len(PLOTS)
+    for tail in (0, 1):
+        said = run_well(
+            "compare", folder / "tagger.ll", folder / "fewer.ll", folder / "test.jsonl", "--tail", tail,
+            "--samples", 20, "--json",
+        )  # fmt: skip
+        want = json.loads(said)["metrics"]
+        rows = page.cells(f"against{tail}")
+        for name in ("p@1", "p@5", "psp@3", "ndcg@5"):
+            a, b, change = rows[name]
+            assert float(a) == pytest.approx(want[name]["a"], abs=0.006)
+            assert float(b) == pytest.approx(want[name]["b"], abs=0.006)
+            assert first_number(change) == pytest.approx(want[name]["difference"], abs=0.006)
+        assert float(page.cells("overviewB")["p@1"][tail]) == pytest.approx(want["p@1"]["b"], abs=0.006)
+    lost = page.cells("labels-against-lost")
+    assert "law" in lost  # which the second model never saw
+
+
+def test_an_existing_page_is_kept_unless_forced_also_for_one_classifier_per_label(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "page.html"
+    out.write_text("mine")
+    command = ("report", folder / "br.ll", folder / "test.txt", "-o", out)
+    assert "--force" in complaint(*command)
+    assert out.read_text() == "mine"
+    run_well(*command, "--force", *FAST, "-k", "2")
+    assert out.read_text().startswith("<!doctype html>")
+    page = Page(out.read_text())
+    assert "one classifier per label" in page.text
+    assert set(page.cells("dial")) == {f"{step / 10:g}" for step in range(11)}
+    assert page.tables["dial"][0] == ["tail", "p@2", "psp@2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    sentence = complaint(*command[:-1], tmp_path / "new.html", "--figures", tmp_path / "full")
+    assert "empty folder" in sentence
+
+
+def test_without_matplotlib_one_sentence_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+    with mock.patch.dict(sys.modules, {"matplotlib": None}):
+        sentence = complaint("report", folder / "br.ll", folder / "test.txt", "-o", tmp_path / "page.html")
+    assert "matplotlib" in sentence
+    assert "'report'" in sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "must_say"),
+    [
+        (("model.ll", "test.jsonl"), "XMLC"),
+        (("tagger.ll", "test.txt"), "texts"),
+        (("nowhere.ll", "test.txt"), "nowhere.ll"),
+        (("model.ll", "nowhere.txt"), "nowhere.txt"),
+        (("model.ll", "test.txt", "--against", "tagger.ll"), "both be trained on texts"),
+        (("tagger.ll", "-", "--against", "fewer.ll"), "must be a file"),
+        (("model.ll", "test.txt", "-k", "0"), "-k"),
+        (("model.ll", "test.txt", "--propensity", "1"), "--propensity"),
+        (("model.ll", "test.txt", "--figures", "nowhere/deep"), "folder above"),
+        (("model.ll", "test.txt", "--figures", "train.txt"), "must be a folder"),
+        (("model.ll", "test.txt", "--text", "title"), "--text"),
+    ],
+)
+def test_bad_usage_is_one_sentence(folder: Path, arguments: tuple[str, ...], must_say: str) -> None:
+    placed = [folder / one if one.endswith((".ll", ".txt", ".jsonl", "deep")) else one for one in arguments]
+    assert must_say in complaint("report", *placed, "-o", folder / "never.html")
+    assert not (folder / "never.html").exists()
+
+
+def test_models_that_skip_other_rows_are_refused(folder: Path, tmp_path: Path) -> None:
+    only_title = ("--text", "title", *FIELDS[4:], "--trees", 1, "--threads", 1, "-o", tmp_path / "title.ll")
+    run_well("train", folder / "train.jsonl", *only_title)
+    untitled = [row | ({"title": ""} if number == 3 else {}) for number, row in enumerate(table(10))]
+    path = write_jsonl(tmp_path / "untitled.jsonl", untitled)
+    pair = (folder / "tagger.ll", path, "--against", tmp_path / "title.ll")
+    result = run("report", *pair, "-o", tmp_path / "page.html")
+    assert result.status == 2
+    assert "the same rows" in result.stderr.splitlines()[-1]
