@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-from longleaf import metrics
+from longleaf import metrics, propensity
 from longleaf._suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
@@ -12,6 +12,7 @@ from longleaf.models import load
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.search import TopK
+from longleaf.sensitivity import Sensitivity, psp_sensitivity
 from longleaf.split import split_rows
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
@@ -26,6 +27,7 @@ __all__ = [
     "Explanation",
     "LabelTree",
     "ModelError",
+    "Sensitivity",
     "Suggestion",
     "Tagger",
     "TextVectorizer",
@@ -35,6 +37,8 @@ __all__ = [
     "load",
     "load_xmlc",
     "metrics",
+    "propensity",
+    "psp_sensitivity",
     "read_table",
     "save_xmlc",
     "split_rows",

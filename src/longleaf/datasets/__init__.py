@@ -2,5 +2,6 @@
 
 from longleaf.datasets._sample import Sample, load_sample
 from longleaf.datasets.generators import make_hierarchy, make_topics
+from longleaf.datasets.truth import Truth, lose_labels, make_truth
 
-__all__ = ["Sample", "load_sample", "make_hierarchy", "make_topics"]
+__all__ = ["Sample", "Truth", "load_sample", "lose_labels", "make_hierarchy", "make_topics", "make_truth"]
