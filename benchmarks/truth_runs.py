@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.lookup import least_evaluations, lookup_model
 
 import longleaf as ll
+from benchmarks.lookup import least_evaluations, lookup_model
 from longleaf.datasets import Truth, lose_labels, make_truth
 from longleaf.propensity import inverse_propensity_from_counts
 
@@ -16,6 +16,19 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 LAW = (0.55, 1.5)
 PLACES = (1, 3, 5)
+STEEP_LAW = (1.0, 50.0)
+"""Loses most of what has fewer than about 50 rows: here labels that are learnt well are lost, too."""
+LEARNABLE = {
+    "n_rows": 5000,
+    "n_labels": 100,
+    "n_test": 2000,
+    "sharpness": 40.0,
+    "noise": 0.1,
+    "labels_per_row": 4.0,
+    "features_per_row": 40.0,
+}
+"""Sizes at which trees come near the true probabilities: what is wrong then is the labels, not the trees."""
+LEARNT = {"n_trees": 1, "C": 4.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +60,8 @@ def make_case(
     if law is not None:
         propensity = truth.propensities(lambda noted: inverse_propensity_from_counts(noted, n_rows, *law))
     noted, noted_test = (
-        lose_labels(Y, propensity, random_state=seed + place) for place, Y in enumerate((truth.Y, truth.Y_test))
+        lose_labels(Y, propensity, random_state=seed + place)
+        for place, Y in enumerate((truth.Y, truth.Y_test))
     )
     return Case(truth, propensity, noted, noted_test)
 
@@ -58,7 +72,7 @@ def ranked(scores: Floats, k: int) -> Ints:
 
 
 def rules(case: Case, seed: int = 0) -> dict[str, Floats]:
-    """Give the scores [test rows, labels] of the plug-in rule with the true noted probabilities, and of others."""
+    """Give the scores [test rows, labels] of the plug-in rule with the true probabilities, and of others."""
     q, eta_noted = 1 / case.propensity, case.truth.eta_test * case.propensity
     shape = eta_noted.shape
     return {
@@ -66,7 +80,6 @@ def rules(case: Case, seed: int = 0) -> dict[str, Floats]:
         "η̃": eta_noted,
         "√q η̃": np.sqrt(q) * eta_noted,
         "q² η̃": q**2 * eta_noted,
-        "q η̃²": q * eta_noted**2,
         "q": np.broadcast_to(q, shape),
         "frequent": np.broadcast_to(case.counts, shape),
         "random": np.random.default_rng(seed).random(shape),
@@ -74,8 +87,10 @@ def rules(case: Case, seed: int = 0) -> dict[str, Floats]:
 
 
 def compare_rules(case: Case, k: int) -> dict[str, tuple[float, float, float]]:
-    """Give, for each rule, in percent: psp@k of the noted labels (not normalised), p@k of the complete ones,
-    and what p@k is expected to be by the true probabilities.
+    """Judge each rule, in percent.
+
+    Give psp@k of the noted labels (not normalised), p@k of the complete ones, and what p@k is expected to be
+    by the true probabilities.
     """
     found = {}
     for name, scores in rules(case).items():
@@ -89,9 +104,8 @@ def compare_rules(case: Case, k: int) -> dict[str, tuple[float, float, float]]:
 
 def train(case: Case, labels: Any, **options: Any) -> ll.PLT:
     """Train the small trees that the runs are about."""
-    return ll.PLT(**{"n_trees": 3, "max_leaf": 20, "random_state": 1, "n_jobs": 1, **options}).fit(
-        case.truth.X, labels
-    )
+    settings = LEARNT | {"max_leaf": 20, "random_state": 1, "n_jobs": 1} | options
+    return ll.PLT(**settings).fit(case.truth.X, labels)
 
 
 def complete_precision(case: Case, model: ll.PLT, **options: Any) -> Floats:
@@ -102,18 +116,32 @@ def complete_precision(case: Case, model: ll.PLT, **options: Any) -> Floats:
 
 
 def wrong_constants(case: Case, constants: Sequence[tuple[float, float]]) -> dict[Any, Floats]:
-    """Give complete p@{1,3,5} of PLT (``"PLT"``), of PS-PLT with each (A, B), of PS-PLT with the true
-    propensities (``"true q"``), of PLT trained on complete labels (``"complete"``) and with the true
-    probabilities (``"best"``).
+    """Judge corrections on the complete labels: p@1, p@3, p@5.
+
+    Of PLT (``"PLT"``), of PS-PLT with each (A, B), of PLT trained on complete labels (``"complete"``), and
+    of the true probabilities (``"best"``).
     """
     model = train(case, case.noted)
     found: dict[Any, Floats] = {"PLT": complete_precision(case, model)}
     for pair in constants:
         found[pair] = complete_precision(case, model, tail=1.0, propensity=pair)
-    found["true q"] = complete_precision(case, model, gain=1 / case.propensity)
     found["complete"] = complete_precision(case, train(case, case.truth.Y))
     best = ll.metrics.evaluate(case.truth.Y_test, ranked(case.truth.eta_test, max(PLACES)), k=PLACES)
     found["best"] = np.array([best[f"p@{k}"] for k in PLACES])
+    return found
+
+
+def correction_by_cost(case: Case, costs: Sequence[float]) -> list[tuple[float, float, float, float, float]]:
+    """Give C and complete p@1: of PLT and PS-PLT trained on noted labels, then trained on complete ones."""
+    found = []
+    for C in costs:
+        models = [train(case, labels, C=C) for labels in (case.noted, case.truth.Y)]
+        plain_and_scored = [
+            float(complete_precision(case, model, tail=tail, propensity=STEEP_LAW)[0])
+            for model in models
+            for tail in (0.0, 1.0)
+        ]
+        found.append((float(C), *plain_and_scored))
     return found
 
 

@@ -21,7 +21,7 @@ from longleaf.datasets._drawing import Floats, Random
 from longleaf.datasets.generators import make_hierarchy, make_topics
 
 STRUCTURES = {"hierarchy": make_hierarchy, "topics": make_topics}
-HALVINGS = 50  # of an interval: enough for all digits that matter
+HALVINGS = 40  # of an interval: enough for all digits that matter
 
 Sparse: TypeAlias = "sp.csr_matrix[np.float32]"
 Law: TypeAlias = Callable[[Floats], Floats]
@@ -185,7 +185,7 @@ def _offsets(margin: Floats, share: Floats) -> Floats:
         middle = (low + high) / 2
         above = expit(margin + middle).mean(axis=0) > share
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)
 
 
 def _draw(eta: Floats, random: Random) -> Sparse:

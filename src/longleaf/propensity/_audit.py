@@ -180,15 +180,15 @@ def fit(
         (np.ones(len(counts)), (np.arange(len(counts)), group_of)), shape=(len(counts), len(distinct))
     )
     true, kept = complete @ groups, true_and_noted @ groups  # [audited rows, distinct counts]
-    steepness = _Likelihood(distinct, log(log(n_rows) - 1))
+    likelihood = _Likelihood(distinct, log(log(n_rows) - 1))
 
-    n_true, n_kept = np.asarray(true.sum(axis=0)).ravel(), np.asarray(kept.sum(axis=0)).ravel()
-    best = steepness.fit(n_true, n_kept, STARTS)
+    n_true, n_kept = (np.asarray(part.sum(axis=0), np.float64).ravel() for part in (true, kept))
+    best = likelihood.fit(n_true, n_kept, STARTS)
     random = np.random.default_rng(random_state)
     samples = np.empty((n_samples, 2))
     for sample in range(n_samples):
         times = np.bincount(random.integers(true.shape[0], size=true.shape[0]), minlength=true.shape[0])
-        samples[sample] = steepness.fit(times @ true, times @ kept, [(best.a, log(best.b))])
+        samples[sample] = likelihood.fit(times @ true, times @ kept, [(best.a, log(best.b))])
     ends = np.percentile(samples, _ends(confidence), axis=0)
     return PropensityFit(
         a=best.a,
@@ -235,7 +235,7 @@ class _Likelihood:
 def _by_count(
     counts: Floats, true: Floats, kept: Floats, n_rows: int, constants: Constants
 ) -> list[CountBin]:
-    """Compare found and fitted shares of noted labels, in bins 0, 1, 2 to 3, 4 to 7, …"""
+    """Compare found and fitted shares of noted labels, in bins 0, 1, 2 to 3, 4 to 7 and so on."""
     fitted = true / inverse_propensity_from_counts(counts, n_rows, *constants)
     number = np.where(counts < 1, 0, 1 + np.floor(np.log2(np.maximum(counts, 1)))).astype(np.int64)
     bins = []
