@@ -47,18 +47,27 @@ def main() -> None:
 
 
 def draw_rules() -> tuple[Any, Result]:
-    """Draw that every rule lies on the diagonal, and none beyond the plug-in rule."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
+    """Draw that every rule lies on the diagonal, and that none is beyond the plug-in rule."""
+    cases = [runs.make_case(seed, **SMALL) for seed in SEEDS]
+    figure, (every, dial) = plt.subplots(1, 2, figsize=(9, 4.2))
+    found = [runs.compare_rules(case, 5) for case in cases]
     result: Result = {}
-    for axis, k in zip(axes, (1, 5), strict=True):
-        found = [runs.compare_rules(runs.make_case(seed, **SMALL), k) for seed in SEEDS]
-        for name in found[0]:
-            psp, p, expected = np.mean([one[name] for one in found], axis=0)
-            result[f"{name}, k={k}"] = {"psp": psp, "complete p": p, "expected p": expected}
-            axis.plot(p, psp, "o", color="tab:green" if name == "q η̃" else "tab:gray")
-            axis.annotate(name, (p, psp), textcoords="offset points", xytext=(5, -9), fontsize=8)
-        axis.axline((0, 0), slope=1, color="black", linewidth=0.5)
-        axis.set(xlabel=f"p@{k} on complete labels, percent", ylabel=f"psp@{k} on noted labels, percent")
+    for name in found[0]:
+        psp, p, expected = np.mean([one[name] for one in found], axis=0)
+        result[name] = {"psp@5": psp, "complete p@5": p, "expected p@5": expected}
+        every.plot(p, psp, "o", label=f"{name}: {expected:.1f}")
+    every.axline((0, 0), slope=1, color="black", linewidth=0.5)
+    every.set(xlabel="p@5 on complete labels, percent", ylabel="psp@5 on noted labels, percent")
+    every.legend(fontsize=7, title="rule: expected p@5", title_fontsize=7)
+    exponents = np.linspace(0, 2, 9)
+    for k, colour in ((1, "tab:green"), (3, "tab:blue"), (5, "tab:orange")):
+        curves = np.mean([runs.precision_by_dial(case, list(exponents), k) for case in cases], axis=0)
+        result[f"q^t, k={k}"] = curves.tolist()
+        dial.plot(exponents, curves[:, 0], "o:", color=colour, label=f"psp@{k}, noted")
+        dial.plot(exponents, curves[:, 1], "-", color=colour, label=f"p@{k}, complete, expected")
+    dial.axvline(1, color="black", linewidth=0.5)
+    dial.set(xlabel="t, for the rule $q^t$ η̃", ylabel="percent")
+    dial.legend(fontsize=7)
     return figure, result
 
 
@@ -104,15 +113,16 @@ def draw_searches() -> tuple[Any, Result]:
     figure, (costs, regrets) = plt.subplots(1, 2, figsize=(10, 4))
     spread = mean(10, "spread")
     shown = {"a_star": "A*", "uniform_cost": "uniform-cost, same labels", "plain": "uniform-cost, no gains"}
-    for key, name in shown.items():
-        costs.plot(spread, mean(10, key), "o-", label=name)
-    for beam in BEAMS:
-        costs.plot(spread, mean(beam, "beam"), ":", label=f"beam {beam}")
-        regrets.plot(spread, [100 * one for one in mean(beam, "regret")], "o-", label=f"beam {beam}")
+    for (key, name), style in zip(shown.items(), ("ko-", "ko--", "k-."), strict=True):
+        costs.plot(spread, mean(10, key), style, label=name)
+    for place, beam in enumerate(BEAMS):
+        costs.plot(spread, mean(beam, "beam"), ":", color=f"C{place}", label=f"beam {beam}")
+        lost = [100 * one for one in mean(beam, "regret")]
+        regrets.plot(spread, lost, "o-", color=f"C{place}", label=f"beam {beam}")
     costs.set(xlabel="spread of log q", ylabel="nodes evaluated a row")
     regrets.set(xlabel="spread of log q", ylabel="score lost by the beam, percent")
     for axis in (costs, regrets):
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=7, loc="upper left")
     result: Result = {"dials": DIALS, "spread": spread} | {key: mean(10, key) for key in shown}
     result |= {f"beam {beam}": {key: mean(beam, key) for key in ("beam", "regret")} for beam in BEAMS}
     return figure, result

@@ -102,6 +102,17 @@ def compare_rules(case: Case, k: int) -> dict[str, tuple[float, float, float]]:
     return found
 
 
+def precision_by_dial(case: Case, dials: Sequence[float], k: int) -> list[tuple[float, float]]:
+    """Rank by ``q**t`` times the true noted probability: psp@k of noted labels and expected complete p@k."""
+    found = []
+    for dial in dials:
+        top = ranked(case.truth.eta_test * case.propensity ** (1 - dial), k)
+        noted = ll.metrics.evaluate(case.noted_test, top, 1 / case.propensity, k=k, normalize=False)
+        expected = 100 * np.take_along_axis(case.truth.eta_test, top, axis=1).mean()
+        found.append((noted[f"psp@{k}"], float(expected)))
+    return found
+
+
 def train(case: Case, labels: Any, **options: Any) -> ll.PLT:
     """Train the small trees that the runs are about."""
     settings = LEARNT | {"max_leaf": 20, "random_state": 1, "n_jobs": 1} | options
