@@ -35,7 +35,7 @@ def test_the_true_constants_lie_in_the_intervals_of_a_large_audit(true):
         assert low < estimate < high
     value, low, high = found.curve(COUNTS)
     truth = inverse_propensity_from_counts(COUNTS, N_ROWS, *true)
-    assert ((low < truth) & (truth < high)).mean() > 0.9
+    assert ((0.98 * low < truth) & (truth < 1.02 * high)).all()
     np.testing.assert_allclose(value, truth, rtol=0.15)
     assert not found.is_at_limit
 
@@ -52,10 +52,10 @@ def test_ninety_percent_intervals_hold_the_truth_about_nine_times_in_ten():
     inside = [
         found.a_interval[0] < 0.55 < found.a_interval[1]
         for found in (
-            fit(make_audit(0.55, 1.5, 60, seed), n_samples=40, confidence=0.9) for seed in range(30)
+            fit(make_audit(0.55, 1.5, 60, seed), n_samples=40, confidence=0.9) for seed in range(20)
         )
     ]
-    assert 20 <= sum(inside) <= 30
+    assert sum(inside) >= 14  # fewer have a chance of 1 in 400
 
 
 def test_more_rows_give_narrower_intervals_and_the_same_seed_the_same_ones():

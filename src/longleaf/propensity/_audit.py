@@ -36,9 +36,10 @@ from longleaf.propensity._model import Constants, inverse_propensity_from_counts
 
 Floats = npt.NDArray[np.float64]
 
-LIMITS_A, LIMITS_B = (0.0, 10.0), (1e-3, 1e3)
+LIMITS_A, LIMITS_B = (0.0, 5.0), (1e-3, 1e3)
 """Where A and B are looked for: published ones lie between 0.5 and 0.6, and 0.4 and 2.6."""
 STARTS = [(0.5, log(b)) for b in (0.1, 1.0, 10.0, 100.0)]
+PRECISE = {"ftol": 1e-13, "gtol": 1e-9}
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,8 @@ def fit(
     samples = np.empty((n_samples, 2))
     for sample in range(n_samples):
         times = np.bincount(random.integers(true.shape[0], size=true.shape[0]), minlength=true.shape[0])
-        samples[sample] = likelihood.fit(times @ true, times @ kept, [(best.a, log(best.b))])
+        # where B is near its end the likelihood is flat, and no draw would get away from there alone
+        samples[sample] = likelihood.fit(times @ true, times @ kept, [(best.a, log(best.b)), *STARTS[1:3]])
     ends = np.percentile(samples, _ends(confidence), axis=0)
     return PropensityFit(
         a=best.a,
@@ -216,7 +218,8 @@ class _Likelihood:
         """Find the likeliest A and B, given true and noted labels per group [groups]."""
         limits = [LIMITS_A, tuple(np.log(LIMITS_B))]
         tries = [
-            minimize(self._loss, start, (true, kept), "L-BFGS-B", jac=True, bounds=limits) for start in starts
+            minimize(self._loss, start, (true, kept), "L-BFGS-B", True, bounds=limits, options=PRECISE)
+            for start in starts
         ]
         a, log_b = min(tries, key=lambda found: float(found.fun)).x
         return Constants(float(a), float(np.exp(log_b)))
