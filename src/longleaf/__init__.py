@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from longleaf import metrics
+from longleaf import metrics, propensity
 from longleaf._suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
@@ -16,6 +16,7 @@ from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.proxml import ProXML
 from longleaf.search import TopK
+from longleaf.sensitivity import Sensitivity, psp_sensitivity
 from longleaf.split import split_rows
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
@@ -36,6 +37,7 @@ __all__ = [
     "ModelError",
     "PfastreXML",
     "ProXML",
+    "Sensitivity",
     "Suggestion",
     "Tagger",
     "TextVectorizer",
@@ -45,6 +47,8 @@ __all__ = [
     "load",
     "load_xmlc",
     "metrics",
+    "propensity",
+    "psp_sensitivity",
     "read_table",
     "save_xmlc",
     "split_rows",

@@ -1,0 +1,192 @@
+"""Long-tailed data of which everything is known: the chance of every label, and of its being noted.
+
+In real data nobody knows which labels are missing. Here the complete labels are drawn from known
+probabilities and some are lost with known propensities, so that what theory says can be tested, and what a
+wrong model of the propensities costs can be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.special import expit, logit
+
+from longleaf._validation import LabelsLike, check_choice, check_labels, check_number, check_per_label
+from longleaf.datasets._drawing import Floats, Random
+from longleaf.datasets.generators import make_hierarchy, make_topics
+
+STRUCTURES = {"hierarchy": make_hierarchy, "topics": make_topics}
+HALVINGS = 40  # of an interval: enough for all digits that matter
+
+Sparse: TypeAlias = "sp.csr_matrix[np.float32]"
+Law: TypeAlias = Callable[[Floats], Floats]
+"""The number of training rows that each label is noted in, in; its inverse propensity, out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Rows, their complete labels, and the probabilities that those were drawn from.
+
+    Attributes
+    ----------
+    X, X_test : csr_matrix of float32 [rows, features]
+    Y, Y_test : csr_matrix of float32 [rows, labels]
+        Complete labels. Given its row, each was drawn on its own with its probability.
+    eta, eta_test : float64 array [rows, labels]
+        The probability of each label of each row.
+    """
+
+    X: Sparse
+    Y: Sparse
+    eta: Floats
+    X_test: Sparse
+    Y_test: Sparse
+    eta_test: Floats
+
+    def propensities(self, law: Law) -> Floats:
+        """Give the propensities that obey a law about noted counts, which depend on them in turn.
+
+        A law such as Jain's speaks of the counts ``n`` that are left when labels are lost, not of the
+        complete ones. So ``n`` solves ``n * law(n) = complete``, the expected complete count.
+
+        Parameters
+        ----------
+        law : callable
+            Counts [labels] in, inverse propensities [labels] of at least 1 out. ``n * law(n)`` must not fall.
+
+        Returns
+        -------
+        float64 array [labels]
+            Above 0 and at most 1.
+
+        Examples
+        --------
+        >>> truth = make_truth(200, 900, 100, random_state=1)
+        >>> truth.propensities(lambda noted: 1 + 6 / (1 + noted)).min() > 1 / 7
+        True
+        """
+        complete = self.eta.sum(axis=0)
+        low, high = np.zeros(len(complete)), complete.copy()
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            above = middle * law(middle) > complete
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return 1.0 / law(high)
+
+
+def make_truth(
+    n_rows: int,
+    n_features: int,
+    n_labels: int,
+    *,
+    n_test: int = 0,
+    structure: str = "hierarchy",
+    sharpness: float = 20.0,
+    labels_per_row: float = 5.0,
+    features_per_row: float = 75.0,
+    noise: float = 0.3,
+    random_state: int | None = None,
+) -> Truth:
+    """Make long-tailed data with known label probabilities.
+
+    Rows are those of `make_hierarchy` or `make_topics`; the labels of that generator only say what each
+    label looks like. With ``c_j`` the direction of the mean of its rows,
+
+        ``eta_j(x) = 1 / (1 + exp(-sharpness * (c_j . x) - b_j))``,
+
+    where ``b_j`` is such that label ``j`` is as frequent among the rows as the generator made it. From
+    these probabilities all labels, of training and test rows alike, are drawn anew.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_labels, n_test, labels_per_row, features_per_row, noise, random_state
+        As in `make_hierarchy`. ``eta`` is dense: meant for some thousands of rows and labels.
+    structure : {"hierarchy", "topics"}
+        Which generator makes the rows. In a hierarchy, labels with near numbers are alike.
+    sharpness : float
+        How much the row tells about its labels; 0: nothing.
+
+    Returns
+    -------
+    Truth
+
+    Examples
+    --------
+    >>> truth = make_truth(400, 900, 100, n_test=50, random_state=1)
+    >>> truth.X.shape, truth.Y_test.shape, truth.eta.shape
+    ((400, 900), (50, 100), (400, 100))
+    """
+    generator = STRUCTURES[check_choice(structure, "structure", STRUCTURES)]
+    check_number(sharpness, "sharpness", low=0)
+    X, seeds = generator(
+        n_rows,
+        n_features,
+        n_labels,
+        n_test=n_test,
+        labels_per_row=labels_per_row,
+        features_per_row=features_per_row,
+        noise=noise,
+        random_state=random_state,
+    )
+    eta = _label_probabilities(X, seeds, sharpness)
+    Y = _draw(eta, np.random.default_rng(None if random_state is None else [random_state, 1]))
+    return Truth(X[:n_rows], Y[:n_rows], eta[:n_rows], X[n_rows:], Y[n_rows:], eta[n_rows:])
+
+
+def lose_labels(Y: LabelsLike, propensity: npt.ArrayLike, random_state: int | None = None) -> Sparse:
+    """Keep each label of each row with its propensity: what annotators note of the complete labels.
+
+    Parameters
+    ----------
+    Y : sparse or dense matrix [rows, labels], or list of label lists
+        Complete labels.
+    propensity : array [labels]
+        The chance that each label is noted, from 0 to 1. Any law will do, also one that no model fits.
+    random_state : int, optional
+        The same number gives the same labels.
+
+    Returns
+    -------
+    csr_matrix of float32 [rows, labels]
+
+    Examples
+    --------
+    >>> lose_labels([[0, 1], [1], [0]], [1.0, 0.0]).toarray().tolist()
+    [[1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
+    """
+    complete = check_labels(Y, np.size(propensity))
+    chance = check_per_label(propensity, complete.shape[1], "propensity")
+    if chance.max(initial=0.0) > 1:
+        raise ValueError(f"propensity must be at most 1; got {chance.max()} for label {chance.argmax()}.")
+    kept = np.random.default_rng(random_state).random(complete.nnz) < chance[complete.indices]
+    noted = sp.csr_matrix((kept.astype(np.float32), complete.indices, complete.indptr), shape=complete.shape)
+    noted.eliminate_zeros()
+    return noted
+
+
+def _label_probabilities(X: Sparse, seeds: Sparse, sharpness: float) -> Floats:
+    looks = (seeds.T @ X).tocsr()
+    length = np.sqrt(np.asarray(looks.multiply(looks).sum(axis=1), np.float64).ravel())
+    margin = sharpness * np.asarray((X @ looks.T).toarray(), np.float64) / length
+    share = np.asarray(seeds.sum(axis=0), np.float64).ravel() / seeds.shape[0]
+    return np.asarray(expit(margin + _offsets(margin, share)))
+
+
+def _offsets(margin: Floats, share: Floats) -> Floats:
+    """Find what to add to each label's margins for its mean probability to be its share."""
+    wanted = logit(np.minimum(share, 1 - 0.5 / len(margin)))  # a label of every row is not quite certain
+    low, high = wanted - margin.max(axis=0), wanted - margin.min(axis=0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        above = expit(margin + middle).mean(axis=0) > share
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.asarray((low + high) / 2)
+
+
+def _draw(eta: Floats, random: Random) -> Sparse:
+    return sp.csr_matrix((random.random(eta.shape) < eta).astype(np.float32))

@@ -1,0 +1,24 @@
+"""How likely a true label is to have been noted: Jain's model, and its constants from an audit."""
+
+from longleaf.propensity._audit import Audit, CountBin, PropensityFit, fit
+from longleaf.propensity._model import (
+    CONSTANTS,
+    Constants,
+    check_constants,
+    constants,
+    inverse_propensity,
+    inverse_propensity_from_counts,
+)
+
+__all__ = [
+    "CONSTANTS",
+    "Audit",
+    "Constants",
+    "CountBin",
+    "PropensityFit",
+    "check_constants",
+    "constants",
+    "fit",
+    "inverse_propensity",
+    "inverse_propensity_from_counts",
+]
