@@ -67,7 +67,7 @@ class Truth:
         Examples
         --------
         >>> truth = make_truth(200, 900, 100, random_state=1)
-        >>> truth.propensities(lambda noted: 1 + 6 / (1 + noted)).min() > 1 / 7
+        >>> bool(truth.propensities(lambda noted: 1 + 6 / (1 + noted)).min() > 1 / 7)
         True
         """
         complete = self.eta.sum(axis=0)

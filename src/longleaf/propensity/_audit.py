@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 LIMITS_A, LIMITS_B = (0.0, 5.0), (1e-3, 1e3)
 """Where A and B are looked for: published ones lie between 0.5 and 0.6, and 0.4 and 2.6."""
 STARTS = [(0.5, log(b)) for b in (0.1, 1.0, 10.0, 100.0)]
-PRECISE = {"ftol": 1e-13, "gtol": 1e-9}
+PRECISE: Any = {"ftol": 1e-13, "gtol": 1e-9}
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class _Likelihood:
         """Find the likeliest A and B, given true and noted labels per group [groups]."""
         limits = [LIMITS_A, tuple(np.log(LIMITS_B))]
         tries = [
-            minimize(self._loss, start, (true, kept), "L-BFGS-B", True, bounds=limits, options=PRECISE)
+            minimize(self._loss, start, (true, kept), "L-BFGS-B", jac=True, bounds=limits, options=PRECISE)
             for start in starts
         ]
         a, log_b = min(tries, key=lambda found: float(found.fun)).x
