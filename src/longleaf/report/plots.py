@@ -68,10 +68,8 @@ def bin_recall(answers: Sequence[Answer], k: int) -> Axes:
         bands = [one.bands[f"{part.name}_recall@{k}"] for part in one.bins[:3]]
         x = np.arange(3) + (number - (len(answers) - 1) / 2) * wide
         axes.bar(x, recall, wide * 0.9, color=colour, alpha=0.75, label=f"tail {one.tail:g}")
-        middle = np.array(
-            [[value - low, high - value] for value, (low, high) in zip(recall, bands, strict=True)]
-        )
-        axes.errorbar(x, recall, middle.T.clip(0), fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
+        low, high = zip(*bands, strict=True)
+        axes.vlines(x, low, high, color=INK, linewidth=1.1)
     names = [f"{part.name}\n{part.labels:,} labels" for part in answers[0].bins[:3]]
     axes.set_xticks(np.arange(3), names)
     axes.grid(axis="x", visible=False)
