@@ -221,6 +221,25 @@ def test_nodes_and_labels_gained_are_those_of_the_searches(folder: Path, feature
             assert int(cells[3]) == change[label]
 
 
+def test_the_hardest_labels_are_the_ones_that_are_missed(folder: Path) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    model, truth = ll.load(folder / "model.ll"), Y.toarray() > 0
+    run_well("report", folder / "model.ll", folder / "test.txt", "-o", folder / "one.html", *FAST, "-k", "1")
+    shown = Page((folder / "one.html").read_text()).cells("hardest")
+    hits = []
+    for tail in (0.0, 1.0):
+        found = model.top_k(X, 1, tail=tail).labels[:, 0]
+        hits.append([int(truth[found == label, label].sum()) for label in range(9)])
+    wrong = [one for one in range(9) if max(hits[0][one], hits[1][one]) < truth[:, one].sum() >= 5]
+    wrong = [label for label in wrong if model.label_counts_[label]]
+    assert wrong
+    assert set(shown) == {f"label {label}" for label in wrong}
+    for label in wrong:
+        numbers = shown[f"label {label}"][1:]
+        want = (model.label_counts_[label], truth[:, label].sum(), hits[0][label], hits[1][label])
+        assert list(map(int, numbers)) == list(want)
+
+
 def test_the_constants_section_judges_by_the_pairs(folder: Path, features: str) -> None:
     X, Y = ll.load_xmlc(folder / "test.txt")
     model = ll.load(folder / "model.ll")
@@ -287,7 +306,7 @@ def test_texts_are_coloured_by_the_words_that_spoke(folder: Path, texts: str) ->
     assert float(rows["p@1"][1]) == pytest.approx(100 * np.mean(right), abs=0.006)
 
 
-def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, both: str) -> None:
+def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, features: str, both: str) -> None:
     import json
 
     page = Page(both)
@@ -305,6 +324,11 @@ def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, both:
             assert float(b) == pytest.approx(want[name]["b"], abs=0.006)
             assert first_number(change) == pytest.approx(want[name]["difference"], abs=0.006)
         assert float(page.cells("overviewB")["p@1"][tail]) == pytest.approx(want["p@1"]["b"], abs=0.006)
+    styles = [
+        re.search(rf'<text style="([^"]*)"[^>]*>{title}</text>', html)
+        for title, html in (("Precision", features), ("A: Precision", both), ("B: Precision", both))
+    ]
+    assert all(found and found[1] == styles[0][1] for found in styles)
     lost = page.cells("labels-against-lost")
     assert "law" in lost  # which the second model never saw
 

@@ -76,6 +76,12 @@ def new_axes(title: str, x: str, y: str) -> Axes:
     return axes
 
 
+def retitle(axes: Axes, title: str) -> None:
+    """Change the heading and keep its style, which is set anew each time."""
+    with matplotlib.rc_context(STYLE):
+        axes.set_title(title)
+
+
 def add_legend(axes: Axes, columns: int = 3) -> None:
     """Put the legend between the heading and the plot, where it covers nothing."""
     with matplotlib.rc_context(STYLE):
@@ -113,7 +119,7 @@ def as_inline(axes: Axes, name: str, about: str) -> str:
     svg = svg.replace("xlink:href", "href")
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
+    svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
     opening = re.compile(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', re.DOTALL)

@@ -164,14 +164,15 @@ def hardest_labels(
     problem: Problem, changes: Sequence[LabelChange], after: Answer, most: int
 ) -> list[HardLabel]:
     """Give the labels of the lowest recall by the better of two answers, the most missed rows first."""
-    known = [one for one in changes if one.count and one.true >= LEAST_TRUE]
+    missed = (one for one in changes if max(one.before, one.after) < one.true)
+    known = [one for one in missed if one.count and one.true >= LEAST_TRUE]
     known.sort(key=lambda one: (max(one.before, one.after) / one.true, -one.true, one.label))
     by_label = problem.truth.tocsc()
     found = []
     for one in known[:most]:
         rows = by_label.indices[by_label.indptr[one.label] : by_label.indptr[one.label + 1]]
-        missed = rows[(after.labels[rows] != one.label).all(axis=1)]
-        wrong = after.labels[missed][~after.hits[missed] & (after.labels[missed] >= 0)]
+        without = rows[(after.labels[rows] != one.label).all(axis=1)]
+        wrong = after.labels[without][~after.hits[without] & (after.labels[without] >= 0)]
         names, times = np.unique(wrong, return_counts=True)
         best = int(times.argmax()) if len(times) else None
         found.append(HardLabel(one, None if best is None else int(names[best]), int(times.max(initial=0))))

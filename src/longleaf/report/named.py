@@ -126,7 +126,9 @@ def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
             "tail 1",
         )
         named = table(f"hardest{study.letter}", headings, rows, words=2)
-        none = tag("p", f"No label of the training has {LEAST_TRUE} true rows here, which is too few to say.")
+        none = tag(
+            "p", f"No label with at least {LEAST_TRUE} true rows is ever missed at both ends of the dial."
+        )
         parts.append(named if rows else none)
     return Section(
         "hardest",
@@ -188,9 +190,11 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     who = f"{study.letter}: at" if study.letter else "At"
     right = "the first suggestion is right for" if at == 1 else f"the first {at} suggestions are right in"
     rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
-    moves = "rises" if scored.difference >= 0 else "falls"
+    change = round(scored.b, 1) - round(scored.a, 1)
+    moves = "stays at" if not change else f"{'rises' if change > 0 else 'falls'} from {scored.a:.1f} to"
+    tail = f"recall of tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f}&nbsp;%</b>, "
+    tail = tail if study.answers[0].bins[2].labels else ""
     return Html(
-        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} from "
-        f"{scored.a:.1f} to <b>{scored.b:.1f}</b> and recall of tail labels goes from {rare.a:.1f} to "
-        f"<b>{rare.b:.1f}&nbsp;%</b>; p@{at} goes to {first.b:.1f}&nbsp;%."
+        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} "
+        f"<b>{scored.b:.1f}</b>, {tail}and p@{at} goes to {first.b:.1f}&nbsp;%."
     )

@@ -169,6 +169,9 @@ def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
         axes.set_xscale("log")
         _plain_numbers(axes, "x")
         canvas.add_legend(axes)
+    else:
+        axes.text(0.5, 0.6, "no label gained or lost a hit", ha="center", color=MUTED)
+        axes.set_xticks([])
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     return axes
 

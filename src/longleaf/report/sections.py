@@ -43,7 +43,7 @@ def draw(name: str, read: str, studies: Sequence[Study], one: Callable[[Study], 
     canvas.share_limits(drawn)
     for axes, study in zip(drawn, studies, strict=True):
         if study.letter:
-            axes.set_title(f"{study.letter}: {axes.get_title(loc='left')}", loc="left")
+            canvas.retitle(axes, f"{study.letter}: {axes.get_title(loc='left')}")
     return Plot(name, read, drawn)
 
 
