@@ -23,6 +23,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from longleaf._validation import (
     LabelsLike,
@@ -184,13 +185,15 @@ def fit(
     likelihood = _Likelihood(distinct, log(log(n_rows) - 1))
 
     n_true, n_kept = (np.asarray(part.sum(axis=0), np.float64).ravel() for part in (true, kept))
-    best = likelihood.fit(n_true, n_kept, STARTS)
     random = np.random.default_rng(random_state)
     samples = np.empty((n_samples, 2))
-    for sample in range(n_samples):
-        times = np.bincount(random.integers(true.shape[0], size=true.shape[0]), minlength=true.shape[0])
+    with threadpool_limits(1):  # two numbers are sought: threads would only wait for each other
+        best = likelihood.fit(n_true, n_kept, STARTS)
         # where B is near its end the likelihood is flat, and no draw would get away from there alone
-        samples[sample] = likelihood.fit(times @ true, times @ kept, [(best.a, log(best.b)), *STARTS[1:3]])
+        starts = [(best.a, log(best.b)), *STARTS[1:3]]
+        for sample in range(n_samples):
+            times = np.bincount(random.integers(true.shape[0], size=true.shape[0]), minlength=true.shape[0])
+            samples[sample] = likelihood.fit(times @ true, times @ kept, starts)
     ends = np.percentile(samples, _ends(confidence), axis=0)
     return PropensityFit(
         a=best.a,
