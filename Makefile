@@ -69,11 +69,11 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.vectorize
 
 # How cost grows, up to a million labels: hours. What is measured already is kept; LARGEST=70000 for a look.
 LARGEST ?= 1000000
 scale: $(STAMP)
-	$(BIN)/python -m pip install --quiet matplotlib
 	$(BIN)/python -m benchmarks.scale --largest $(LARGEST)
 	$(BIN)/python -m benchmarks.plot benchmarks/results/scale.json
 

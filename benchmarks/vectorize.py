@@ -1,6 +1,6 @@
 """How long EURLEX57K's 45,000 laws take, in longleaf's vectorizer and in scikit-learn's.
 
-Usage: python benchmarks/vectorize.py [--data DIR] [--repeat 3] [--threads 2]
+Usage: python -m benchmarks.vectorize [--data DIR] [--repeat 3] [--threads 2]
 """
 
 from __future__ import annotations
