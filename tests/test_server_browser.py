@@ -53,7 +53,7 @@ def opened(browser: Any, service: Running, **options: Any) -> Iterator[Any]:
     page.on("console", lambda line: line.type == "error" and complaints.append(line.text))
     page.on("request", lambda one: one.url.startswith(service.url) or complaints.append(one.url))
     page.goto(service.url)
-    page.wait_for_function("document.getElementById('facts').textContent")
+    page.wait_for_function("() => document.getElementById('facts').textContent")
     yield page
     context.close()
     assert complaints == []
@@ -111,7 +111,7 @@ def test_colours_lie_under_their_words(page: Any) -> None:
     )
     assert sizes[0] == sizes[1]
     page.evaluate("document.getElementById('text').scrollTop = 300")
-    page.wait_for_function("document.getElementById('backdrop').scrollTop === 300")
+    page.wait_for_function("() => document.getElementById('backdrop').scrollTop === 300")
 
 
 def test_all_of_it_works_by_keyboard(page: Any, service: Running) -> None:
@@ -119,7 +119,7 @@ def test_all_of_it_works_by_keyboard(page: Any, service: Running) -> None:
     settled(page, [one["tag"] for one in service.suggest(["olive oil cod"], k=10, tail=0)[0]])
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.getElementById('tail-value').textContent === '0.05'")
+    page.wait_for_function("() => document.getElementById('tail-value').textContent === '0.05'")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
@@ -138,7 +138,7 @@ def test_feedback_is_kept_when_asked_for(page: Any, service: Running) -> None:
     page.locator(".item[data-tag='1085'] .mark[title=Reject]").click()
     assert page.locator("#marks").inner_text() == "1 accepted, 1 rejected"
     page.click("#keep-button")
-    page.wait_for_function("document.getElementById('marks').textContent.startsWith('Kept')")
+    page.wait_for_function("() => document.getElementById('marks').textContent.startsWith('Kept')")
     line = json.loads((service.log_path.parent / "feedback.jsonl").read_text().splitlines()[-1])
     assert (line["text"], line["tags"], line["rejected"]) == (TEXT, ["1264"], ["1085"])
 
@@ -166,7 +166,7 @@ def test_the_label_tree_can_be_walked_to_a_tag_and_back(page: Any) -> None:
         page.wait_for_function("here => document.getElementById('path').innerText !== here", arg=here)
     assert page.locator("#node h2").inner_text().startswith("The tag ")
     page.locator("#path button").first.click()
-    page.wait_for_function("document.getElementById('path').innerText === 'root'")
+    page.wait_for_function("() => document.getElementById('path').innerText === 'root'")
 
 
 def test_names_are_never_read_as_html(browser: Any, tmp_path: Any) -> None:
