@@ -116,7 +116,7 @@ def precision_by_dial(case: Case, dials: Sequence[float], k: int) -> list[tuple[
 def train(case: Case, labels: Any, **options: Any) -> ll.PLT:
     """Train the small trees that the runs are about."""
     settings = LEARNT | {"max_leaf": 20, "random_state": 1, "n_jobs": 1} | options
-    return ll.PLT(**settings).fit(case.truth.X, labels)
+    return ll.PLT.paper(**settings).fit(case.truth.X, labels)
 
 
 def complete_precision(case: Case, model: ll.PLT, **options: Any) -> Floats:

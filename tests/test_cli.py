@@ -34,7 +34,7 @@ def test_train_gives_the_estimators_model(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        ((), {"n_trees": 3, "arity": 32, "loss": "squared-hinge", "C_scale": "log", "random_state": 1}),
+        ((), {"n_trees": 3, "arity": 32, "loss": "squared-hinge", "C_scale": None, "random_state": 1}),
         (("--preset", "bonsai"), {"tree": "unbalanced", "arity": 100, "loss": "squared-hinge", "C": 1.0}),
         (("--preset", "bonsai", "--arity", 4, "-C", 2), {"tree": "unbalanced", "arity": 4, "C": 2.0}),
         (("--preset", "paper", "--loss", "squared-hinge"), {"loss": "squared-hinge", "C": None}),

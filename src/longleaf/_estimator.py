@@ -46,9 +46,10 @@ class LabelEstimator(LabelRanker):
     """
 
     kind: ClassVar[str]
-    default_costs: ClassVar[Mapping[str, float]]  # C by loss, where it is left out
+    default_costs: ClassVar[Mapping[str, float]]  # C and C_scale by loss, where they are left out
     n_trees: int = 1
-    C_scale: str = "none"
+    default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "none"}
+    C_scale: str | None = None
 
     origin_: dict[str, Any]
     training_: list[dict[str, int]]
@@ -151,7 +152,9 @@ class LabelEstimator(LabelRanker):
             threshold=check_number(self.threshold, "threshold", low=0),
             bias=check_number(self.bias, "bias"),
             positive_weight=self._check_positive_weight(),
-            C_scale=check_choice(self.C_scale, "C_scale", COST_SCALES),
+            C_scale=check_choice(
+                self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES
+            ),
             weight_bits=self.weight_bits,
         )
 

@@ -49,8 +49,9 @@ class PLT(LabelEstimator):
         The most passes over the rows of a node.
     positive_weight : float
         What an error on a positive row costs, as a multiple of one on a negative row.
-    C_scale : {"none", "log", "linear"}
-        Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``.
+    C_scale : {"none", "log", "linear"}, optional
+        Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``. Left out, "log" for
+        squared hinge and "none" for log loss.
     weight_bits : {8, 32}
         8: a weight is stored as one of 254 values in nearly equal ratios, off by 3 % at most.
     hinge_power : int
@@ -89,6 +90,7 @@ class PLT(LabelEstimator):
 
     kind: ClassVar[str] = "plt"
     default_costs: ClassVar[Mapping[str, float]] = {"log": 16.0, "squared-hinge": 1.0}
+    default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "log"}
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class PLT(LabelEstimator):
         tolerance: float = 0.01,
         max_epochs: int = 200,
         positive_weight: float = 1.0,
-        C_scale: str = "log",
+        C_scale: str | None = None,
         weight_bits: int = 8,
         hinge_power: int = 3,
         propensity: tuple[float, float] = (0.55, 1.5),
