@@ -25,6 +25,7 @@
 #include <cmath>
 #include <limits>
 
+#include "beam.h"
 #include "forest.h"
 #include "kernels.h"
 #include "small_map.h"
@@ -34,14 +35,6 @@ namespace longleaf {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-
-struct Candidate {
-  float key;
-  int32_t node;
-  bool operator<(const Candidate& other) const {
-    return key != other.key ? key < other.key : node > other.node;
-  }
-};
 
 struct Found {
   float key;  // log score
@@ -63,8 +56,7 @@ class RowSearch {
     query_ = query;
     const size_t trees = forest.parts().size();
     frontier_.resize(trees);
-    level_.resize(trees);
-    next_level_.resize(trees);
+    beam_.resize(trees);
     popped_.assign(trees, 0);
     key_.resize(trees);
     for (auto& queue : frontier_) queue.clear();
@@ -78,11 +70,10 @@ class RowSearch {
     searching_beam_ = settings.beam > 0;
     for (size_t t = 0; t < trees; ++t) {
       const float bound = log_bound(t, 0);
-      level_[t].clear();
-      next_level_[t].clear();
+      beam_[t].clear();
       if (bound == kNever) continue;
       if (searching_beam_ && !is_leaf(t, 0))
-        level_[t].push_back({bound, 0});
+        beam_[t].begin({bound, 0});
       else
         frontier_[t].push_back({bound, 0});
     }
@@ -249,7 +240,7 @@ class RowSearch {
       if (alone && leaf) {
         offer(part.tree.label[v], key);
       } else if (searching_beam_ && !leaf) {
-        keep_in_beam(size_t(tree), {key, v});
+        beam_[tree].keep({key, v}, size_t(settings_->beam));
       } else if (!alone || key > bar()) {
         frontier_[tree].push_back({key, v});
         std::push_heap(frontier_[tree].begin(), frontier_[tree].end());
@@ -296,49 +287,26 @@ class RowSearch {
     std::push_heap(found_.begin(), found_.end());
   }
 
-  // Goes on in every tree's level; false when all have come to their leaves. The level's nodes are expanded best
-  // first, and no further than where their children, whose keys are no higher, could enter the next level.
+  // Goes on in every tree's level; false when all have come to their leaves.
   bool advance_beam() {
-    for (size_t t = 0; t < level_.size(); ++t) {
-      auto &level = level_[t], &next = next_level_[t];
-      if (!level.empty() && next.size() == size_t(settings_->beam) && level.front().key < next.front().key) level.clear();
-      if (level.empty()) descend(t);
-      if (level.empty()) continue;
-      std::pop_heap(level.begin(), level.end());
-      asked_.push_back({0, int32_t(t), level.back().node});
-      level.pop_back();
+    for (size_t t = 0; t < beam_.size(); ++t) {
+      const int32_t node = beam_[t].pop(size_t(settings_->beam), [&](const Candidate& candidate) {
+        if (!has_only_leaves(t, candidate.node)) return false;
+        frontier_[t].push_back(candidate);
+        std::push_heap(frontier_[t].begin(), frontier_[t].end());
+        return true;
+      });
+      if (node >= 0) asked_.push_back({0, int32_t(t), node});
     }
     searching_beam_ = !asked_.empty();
     return searching_beam_;
   }
 
-  // Keeps the best `beam` of the next level, the worst of them in front.
-  void keep_in_beam(size_t tree, Candidate candidate) {
-    auto& next = next_level_[tree];
-    const auto better = [](const Candidate& a, const Candidate& b) { return b < a; };
-    if (next.size() == size_t(settings_->beam)) {
-      if (candidate < next.front()) return;
-      std::pop_heap(next.begin(), next.end(), better);
-      next.pop_back();
-    }
-    next.push_back(candidate);
-    std::push_heap(next.begin(), next.end(), better);
-  }
-
-  void descend(size_t tree) {
-    for (const Candidate& candidate : next_level_[tree]) {
-      auto& queue = has_only_leaves(tree, candidate.node) ? frontier_[tree] : level_[tree];
-      queue.push_back(candidate);
-      std::push_heap(queue.begin(), queue.end());
-    }
-    next_level_[tree].clear();
-  }
-
   const Forest* forest_ = nullptr;
   const SearchSettings* settings_ = nullptr;
   Query query_{};
-  // per tree: heap of what is open; the nodes of a beam's level, and those of the next one
-  std::vector<std::vector<Candidate>> frontier_, level_, next_level_;
+  std::vector<std::vector<Candidate>> frontier_;  // per tree: heap of what is open
+  std::vector<BeamLevels> beam_;                  // per tree
   std::vector<int32_t> popped_;                           // leaves that came out of each tree
   std::vector<float> key_;
   SmallMap expanded_;        // node (through all trees) -> where its children's log probabilities begin in path_
