@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._positive_weight import inverse_priors
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.tree import LabelTree
 
@@ -48,7 +49,9 @@ class SolverSettings:
     positive_weight: float
     C_scale: str
     weight_bits: int
+    inverse_prior: bool = False  # whether positive rows weigh by their share of a node's rows, too
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
+    label_worth: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
 
 
 def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> npt.NDArray[np.float32]:
@@ -65,9 +68,13 @@ def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> np
     return capped.astype(np.float32)
 
 
-def positive_weights(tree: LabelTree, settings: SolverSettings) -> npt.NDArray[np.float64]:
+def positive_weights(
+    tree: LabelTree, Y: sp.csr_array, settings: SolverSettings
+) -> npt.NDArray[np.float64]:
     """Give what an error on a positive row costs at each node, as a multiple of one on a negative row."""
     weights = np.full(tree.n_nodes, settings.positive_weight)
+    if settings.inverse_prior:
+        weights *= inverse_priors(tree, np.diff(node_rows(tree, Y)[0]))
     if settings.label_weight is not None:
         leaves = tree.label >= 0
         weights[leaves] *= settings.label_weight[tree.label[leaves]]
@@ -97,7 +104,7 @@ def train_tree(
 ) -> tuple[_core.WeightArrays, dict[str, int]]:
     """Train every node of a tree; give its weight arrays and what it took."""
     costs = node_costs(tree, Y, settings)
-    positive = positive_weights(tree, settings)
+    positive = positive_weights(tree, Y, settings)
     highest = float(costs.max()) * max(1.0, float(positive.max()))
     if highest > MOST_COST:
         raise ValueError(

@@ -15,12 +15,14 @@ from longleaf.cli._options import (
     DataPath,
     ModelOut,
     Names,
+    Propensity,
     Seed,
     Separator,
     Strict,
     TagsField,
     TextFields,
     Threads,
+    parse_propensity,
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import (
@@ -33,6 +35,7 @@ from longleaf.cli._training import (
     is_table,
     load_labelled,
     origin,
+    parse_positive_weight,
     trained_sentence,
 )
 from longleaf.io.names import read_names
@@ -94,6 +97,16 @@ def train(
             "--threshold", metavar="W", help="Drop weights of smaller magnitude.", callback=check_threshold
         ),
     ] = None,
+    positive_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--positive-weight",
+            metavar="W",
+            help="What errors on positive rows cost: a number, propensity (for labels that were never "
+            "noted) or inverse-prior. Then do not also ask with --tail.",
+        ),
+    ] = None,
+    propensity: Propensity = None,
     seed: Seed = 1,
     threads: Threads = None,
     model: Annotated[
@@ -119,7 +132,11 @@ def train(
     chosen = given(n_trees=trees, loss=loss, C=cost, arity=arity, max_leaf=max_leaf, tree=tree)
     if threshold is not None:
         chosen["threshold"] = threshold
+    if positive_weight is not None:
+        named = (BR if model is Kind.br else PLT).named_positive_weights
+        chosen["positive_weight"] = parse_positive_weight(positive_weight, named)
     estimator = _make_estimator(model, preset, chosen, seed, threads)
+    estimator.propensity = parse_propensity(propensity, estimator)
     words = _vectorizer.vectorizer_settings(
         analyzer=analyzer,
         ngrams=ngrams,
@@ -151,7 +168,7 @@ def _make_estimator(
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
     if kind is Kind.br:
-        foreign = sorted(set(settings) - {"loss", "C", "threshold"}) + ["preset"] * (preset is not None)
+        foreign = sorted(set(settings) - {"loss", "C", "threshold", "positive_weight"}) + ["preset"] * (preset is not None)
         if foreign:
             option = OPTIONS.get(foreign[0], f"--{foreign[0]}")
             raise typer.BadParameter(f"{option} is about trees; it cannot be given with --model br.")
