@@ -1,13 +1,27 @@
 """Weights of positive rows per row and node, against products taken label by label."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 import longleaf as ll
-from longleaf._positive_weight import positive_factors, relevance_estimates
+import reference
+from longleaf._positive_weight import inverse_priors, positive_factors, relevance_estimates
+from longleaf.datasets import lose_labels
 from longleaf.linear import node_rows
 from reference import parents
+from training import TIGHT, WHOLE, fit_tree, node_problems, texts
+
+COSTS = {"log": 16.0, "squared-hinge": 1.0}
+
+
+def indicator(rows, n_labels):
+    return np.array([[label in row for label in range(n_labels)] for row in rows], np.float32)
 
 
 def drawn_labels(n_rows=60, n_labels=13, seed=0, share=0.2):
@@ -92,9 +106,99 @@ def test_the_estimate_is_unbiased_before_it_is_clipped():
     tree = ll.LabelTree.complete(range(4), arity=2, max_leaf=2)
     complete = np.repeat(np.array([[1, 1, 0, 1]]), 40000, axis=0)
     p = np.array([0.4, 0.6, 0.5, 0.8])
-    noted = ll.datasets.lose_labels(complete, p, random_state=1)
+    noted = lose_labels(complete, p, random_state=1)
     indptr, _ = node_rows(tree, sp.csr_array(noted))
     estimate, _ = relevance_estimates(tree, sp.csr_array(noted), 1 / p)
     for node, truth in ((1, 1), (2, 1), (3, 1), (4, 1), (5, 0), (6, 1)):
         total = estimate[indptr[node] : indptr[node + 1]].sum()
         assert total / len(complete) == pytest.approx(truth, abs=0.02)
+
+
+# ------------------------------------------------------------ trained trees
+
+
+def weighted_minimum(loss, x, y, cost):
+    """Give scikit-learn's weights and bias; its LIBLINEAR takes a cost per row."""
+    tight = {"C": 1.0, "tol": 1e-8, "max_iter": 10000}
+    solver = LogisticRegression(solver="liblinear", **tight) if loss == "log" else LinearSVC(dual=False, **tight)
+    solver.fit(x, y, sample_weight=cost)
+    return solver.coef_[0], float(solver.intercept_[0])
+
+
+def assert_minima(model, X, rows, loss, cost_of):
+    """Check every node of a tree against scikit-learn, with costs by (node, rows, sides)."""
+    checked = 0
+    for node, held, x, y, w, bias in node_problems(model, X, rows):
+        if len(set(y)) < 2:
+            continue
+        cost = cost_of(node, held, y)
+        best = reference.objective(loss, x, y, *weighted_minimum(loss, x, y, cost), cost)
+        assert reference.objective(loss, x, y, w, bias, cost) == pytest.approx(best, rel=1e-4), node
+        checked += 1
+    assert checked > 10
+
+
+@pytest.mark.parametrize("loss", COSTS)
+def test_propensity_weighs_each_positive_row_of_a_node_by_the_labels_noted_below(loss):
+    X, rows = texts(n_labels=11)
+    tree = ll.LabelTree.complete(range(11), arity=2, max_leaf=3)
+    model = fit_tree(X, rows, tree, loss=loss, positive_weight="propensity", propensity=(0.6, 2.6), **TIGHT)
+    worth = np.array(reference.inverse_propensity(rows, 11, 0.6, 2.6))
+    slow = slow_estimates(model.trees_[0], sp.csr_array(indicator(rows, 11)), worth)
+
+    def cost_of(node, held, y):
+        factor = [
+            2 * np.clip(slow[node, row][0], 1, slow[node, row][1]) - 1 if side > 0 else 1
+            for row, side in zip(held, y, strict=True)
+        ]
+        return COSTS[loss] * np.array(factor)
+
+    assert_minima(model, X, rows, loss, cost_of)
+
+
+@pytest.mark.parametrize("loss", COSTS)
+def test_inverse_prior_weighs_by_the_rows_of_a_node_for_one_positive(loss):
+    X, rows = texts(n_labels=11)
+    tree = ll.LabelTree.complete(range(11), arity=2, max_leaf=3)
+    model = fit_tree(X, rows, tree, loss=loss, positive_weight="inverse-prior", **TIGHT)
+    assert_minima(
+        model, X, rows, loss, lambda _, held, y: COSTS[loss] * np.where(y > 0, len(held) / np.sum(y > 0), 1)
+    )
+
+
+def test_inverse_priors_multiply_to_that_of_the_label():
+    tree, Y = TREES["leaves on all levels"], drawn_labels(n_rows=300)
+    weight = inverse_priors(tree, np.diff(node_rows(tree, Y)[0]))
+    counts, parent = np.asarray(Y.sum(axis=0)), parents(tree)
+    for leaf in np.flatnonzero(tree.label >= 0):
+        product, node = 1.0, leaf
+        while node > 0:
+            product, node = product * weight[node], parent[node]
+        assert product == pytest.approx(300 / counts[tree.label[leaf]])
+
+
+def test_a_flat_tree_by_propensity_is_br_by_propensity():
+    X, rows = texts(n_labels=11)
+    settings = {"C": 1.0, "loss": "squared-hinge", "positive_weight": "propensity", "random_state": 1, **WHOLE}
+    one = ll.PLT(tree=ll.LabelTree.flat(range(11)), n_trees=1, C_scale="none", **settings).fit(X, rows)
+    other = ll.BR(**settings).fit(X, rows)
+    np.testing.assert_allclose(one.weights_[0]["bias"], other.weights_[0]["bias"], atol=0.02)
+    np.testing.assert_array_equal(one.top_k(X, 1).labels, other.top_k(X, 1).labels)
+
+
+@pytest.mark.parametrize("name", ["propensity", "inverse-prior"])
+def test_a_weighted_tree_is_the_same_by_any_threads_and_after_saving(tmp_path, name):
+    X, rows = texts(n_rows=300, n_labels=11)
+    settings = {"arity": 3, "max_leaf": 2, "n_trees": 2, "random_state": 1, "positive_weight": name}
+    one, other = (ll.PLT(n_jobs=n_jobs, **settings).fit(X, rows) for n_jobs in (1, 2))
+    one.save(tmp_path / "model.ll")
+    again = ll.load(tmp_path / "model.ll")
+    assert again.positive_weight == clone(one).positive_weight == name
+    assert again.origin_["settings"]["positive_weight"] == name
+    want = one.top_k(X, 3)
+    for model in (other, again, pickle.loads(pickle.dumps(one))):
+        np.testing.assert_array_equal(model.top_k(X, 3).labels, want.labels)
+        np.testing.assert_array_equal(model.top_k(X, 3).scores, want.scores)
+    plain = ll.PLT(**(settings | {"positive_weight": 1.0})).fit(X, rows)
+    rarity = [np.mean(1 / one.label_counts_[model.top_k(X, 1).labels[:, 0]]) for model in (plain, one)]
+    assert rarity[1] > rarity[0]

@@ -28,7 +28,7 @@ from longleaf._positive_weight import PROPENSITY
 from longleaf._training import Facts, TrainingData, logger
 from longleaf._validation import Rows
 from longleaf.br import BR
-from longleaf.linear import SolverSettings, positive_weights
+from longleaf.linear import SolverSettings, node_rows, positive_weights
 from longleaf.tree import LabelTree
 
 NEXT_TO_NOTHING = 1e-12
@@ -111,7 +111,7 @@ class ProXML(BR):
     ) -> tuple[list[_core.WeightArrays], list[Facts]]:
         (tree,), (seed,) = trees, seeds
         X, rows_of_label = scaled_rows(data.rows), data.labels.T.tocsr()
-        positive = positive_weights(tree, data.labels, settings)
+        positive = positive_weights(tree, np.diff(node_rows(tree, data.labels)[0]), settings)
 
         def solve(node: int) -> tuple[npt.NDArray[np.float32], float, bool]:
             label = int(tree.label[node])
