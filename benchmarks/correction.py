@@ -8,6 +8,7 @@ kept, so that a run can be stopped and goes on later. ``truth`` is data whose co
 import argparse
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,17 @@ def judge(name: str, way: str) -> Judged:
     return found
 
 
+@cache
+def truth_case(seed: int, law: tuple[float, float]) -> runs.Case:
+    """Make the data of docs/paper.md, section 2, once."""
+    return runs.make_case(seed, law=law, **runs.LEARNABLE)
+
+
 def judge_by_truth(weight: float | str, cost: float) -> dict[str, list[float]]:
     """Train on noted labels and give p@1, p@3 and p@5 on the complete ones, mean over the seeds."""
     found: dict[str, list[npt.NDArray[np.float64]]] = {}
     for seed in TRUTH_SEEDS:
-        case = runs.make_case(seed, law=runs.STEEP_LAW, **runs.LEARNABLE)
+        case = truth_case(seed, runs.STEEP_LAW)
         model = runs.train(case, case.noted, C=cost, positive_weight=weight, propensity=runs.STEEP_LAW)
         for tail in TAILS:
             found.setdefault(f"tail {tail:g}", []).append(runs.complete_precision(case, model, tail=tail))
@@ -110,7 +117,9 @@ def clipping_of(name: str) -> dict[str, dict[str, float]]:
     X, Y, *_ = load(name)
     found = {}
     for trees, settings in (("paper", {"arity": 2, "max_leaf": 100}), ("default", {})):
-        tree = ll.PLT(n_trees=1, random_state=SEED, max_epochs=1, tolerance=1.0, **settings).fit(X, Y).trees_[0]
+        tree = (
+            ll.PLT(n_trees=1, random_state=SEED, max_epochs=1, tolerance=1.0, **settings).fit(X, Y).trees_[0]
+        )
         if (tree.label[1:] < 0).any():
             found[trees] = describe_clipping(tree, sp.csr_array(Y), ll.inverse_propensity(Y))
     return found
@@ -147,7 +156,7 @@ def clipping_bias() -> dict[str, dict[str, float]]:
     for name, law in (("A=0.55, B=1.5", runs.LAW), ("A=1, B=50", runs.STEEP_LAW)):
         shares = []
         for seed in TRUTH_SEEDS:
-            case = runs.make_case(seed, law=law, **runs.LEARNABLE)
+            case = truth_case(seed, law)
             noted, complete = sp.csr_array(case.noted), sp.csr_array(case.truth.Y)
             tree = runs.train(case, noted).trees_[0]
             inner = inner_entries(tree, noted)

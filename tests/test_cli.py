@@ -56,7 +56,18 @@ def test_options_override_the_preset_and_the_rest_stays_default(
 
 
 def test_br_is_trained_and_refuses_what_is_about_trees(folder: Path, tmp_path: Path) -> None:
-    run_well("train", folder / "train.txt", "-o", tmp_path / "br.ll", "--model", "br", "-C", 3, "--positive-weight", "propensity-balanced")
+    run_well(
+        "train",
+        folder / "train.txt",
+        "-o",
+        tmp_path / "br.ll",
+        "--model",
+        "br",
+        "-C",
+        3,
+        "--positive-weight",
+        "propensity-balanced",
+    )
     model = ll.load(tmp_path / "br.ll")
     assert isinstance(model, ll.BR)
     assert (model.C, model.positive_weight) == (3.0, "propensity-balanced")

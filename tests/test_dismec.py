@@ -50,7 +50,7 @@ def test_pw_dismec_weighs_the_positive_rows_of_each_label_by_its_propensity(cons
     a, b = constants
     c = (np.log(len(rows)) - 1) * (b + 1) ** a
     seen = set()
-    for label, x, y, w, bias in problems(model, X, rows):
+    for _, x, y, w, bias in problems(model, X, rows):
         count = np.sum(y > 0)
         p = 1 / (1 + c * (count + b) ** -a)
         weight = (2 / p - 1) * ((1 - 0.9) / (1 - 0.9**count) if class_balanced else 1)
@@ -75,9 +75,7 @@ def assert_weighted_minimum(x, y, w, bias, weight):
     )
 
 
-@pytest.mark.parametrize(
-    ("class_balanced", "name"), [(False, "propensity"), (True, "propensity-balanced")]
-)
+@pytest.mark.parametrize(("class_balanced", "name"), [(False, "propensity"), (True, "propensity-balanced")])
 def test_pw_dismec_is_saved_cloned_and_favours_rare_labels(tmp_path, class_balanced, name):
     X, rows = texts(n_rows=400, n_labels=11)
     plain = ll.BR.dismec(random_state=1).fit(X, rows)
@@ -97,5 +95,5 @@ def test_an_unknown_positive_weight_is_refused():
     known = 'a number above 0, "propensity", "propensity-balanced" or "inverse-prior"'
     with pytest.raises(ValueError, match=f"must be {known}; got 'inverse'"):
         ll.BR(positive_weight="inverse").fit(X, rows)
-    with pytest.raises(ValueError, match="positive_weight must be a number above 0 or \"propensity\"; got"):
+    with pytest.raises(ValueError, match='positive_weight must be a number above 0 or "propensity"; got'):
         ll.ProXML(positive_weight="inverse-prior").fit(X, rows)

@@ -30,7 +30,7 @@ def drawn_labels(n_rows=60, n_labels=13, seed=0, share=0.2):
 
 
 def slow_estimates(tree, Y, worth):
-    """Give E[z] and the highest worth by (node, row): up from every leaf of every row, one label at a time."""
+    """Give E[z] and the highest worth by (node, row): up from every leaf, one label at a time."""
     parent, found = parents(tree), {}
     for row, indicator in enumerate(Y.toarray()):
         found[0, row] = []
@@ -120,7 +120,9 @@ def test_the_estimate_is_unbiased_before_it_is_clipped():
 def weighted_minimum(loss, x, y, cost):
     """Give scikit-learn's weights and bias; its LIBLINEAR takes a cost per row."""
     tight = {"C": 1.0, "tol": 1e-8, "max_iter": 10000}
-    solver = LogisticRegression(solver="liblinear", **tight) if loss == "log" else LinearSVC(dual=False, **tight)
+    solver = (
+        LogisticRegression(solver="liblinear", **tight) if loss == "log" else LinearSVC(dual=False, **tight)
+    )
     solver.fit(x, y, sample_weight=cost)
     return solver.coef_[0], float(solver.intercept_[0])
 
@@ -179,7 +181,13 @@ def test_inverse_priors_multiply_to_that_of_the_label():
 
 def test_a_flat_tree_by_propensity_is_br_by_propensity():
     X, rows = texts(n_labels=11)
-    settings = {"C": 1.0, "loss": "squared-hinge", "positive_weight": "propensity", "random_state": 1, **WHOLE}
+    settings = {
+        "C": 1.0,
+        "loss": "squared-hinge",
+        "positive_weight": "propensity",
+        "random_state": 1,
+        **WHOLE,
+    }
     one = ll.PLT(tree=ll.LabelTree.flat(range(11)), n_trees=1, C_scale="none", **settings).fit(X, rows)
     other = ll.BR(**settings).fit(X, rows)
     np.testing.assert_allclose(one.weights_[0]["bias"], other.weights_[0]["bias"], atol=0.02)

@@ -4,7 +4,7 @@ Given labels of which some were never noted, label j with propensity ``p_j`` (`l
 tree, an error on a row that is positive at a node shall cost more, because such rows are too few. With ``z``
 the truth about a row and a node (does it have a label below?), the unbiased estimate of the 0-1 loss of the
 node's classifier weighs positive rows by ``2 E[z] - 1``, where ``E[z]`` is an unbiased estimate of ``z``
-(Qaraei et al., WWW 2021, for single labels). At the leaf of a noted label ``E[z] = 1 / p_j``. At an inner node
+(Qaraei et al., WWW 2021, for single labels). At the leaf of a noted label ``E[z] = 1 / p_j``; elsewhere
 
     E[z] = 1 - prod_j (1 - 1 / p_j)   over the labels below it that are *noted* at this row,
 
@@ -15,7 +15,7 @@ even number of labels, 1 or more for an odd one. It is clipped to ``[1, max_j 1 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ BALANCE = 0.9
 """Beta of the class-balanced weights, as in the code of PW-DiSMEC's authors."""
 
 Floats = npt.NDArray[np.float64]
+Column = npt.NDArray[Any]
 
 
 def check_positive_weight(value: object, names: Sequence[str]) -> float:
@@ -47,8 +48,8 @@ def check_positive_weight(value: object, names: Sequence[str]) -> float:
 def balanced_share(counts: npt.NDArray[np.int64]) -> Floats:
     """Give ``(1 - beta) / (1 - beta^n)`` for labels of n rows: 1 for a single row, down to 1 - beta.
 
-    Cui et al., "Class-balanced loss based on effective number of samples", CVPR 2019: rows of a label overlap,
-    and n of them are worth ``(1 - beta^n) / (1 - beta)`` different ones.
+    Cui et al., "Class-balanced loss based on effective number of samples", CVPR 2019: rows of a label
+    overlap, and n of them are worth ``(1 - beta^n) / (1 - beta)`` different ones.
     """
     return np.asarray((1.0 - BALANCE) / (1.0 - BALANCE ** np.maximum(counts, 1).astype(np.float64)))
 
@@ -83,7 +84,7 @@ def positive_factors(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> npt.NDA
 
 
 def relevance_estimates(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> tuple[Floats, Floats]:
-    """Give ``E[z]`` before it is clipped, and the highest inverse propensity of the labels that it is made of.
+    """Give ``E[z]`` before it is clipped, and the highest inverse propensity among its labels.
 
     Goes up the tree level by level: a level's entries are those of its leaves, and those of the level below
     with the children of a node made one.
@@ -106,11 +107,11 @@ def relevance_estimates(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> tupl
 class _Entries(NamedTuple):
     """What is known of some nodes and rows: parallel arrays over the pairs that have a noted label."""
 
-    node: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    labels: npt.NDArray[np.int64]  # how many are noted below the node
-    log_product: Floats  # of (1 / p - 1) over them; a sum of logarithms cannot overflow
-    most: Floats  # the highest 1 / p of them
+    node: Column
+    row: Column
+    labels: Column  # how many are noted below the node
+    log_product: Column  # of (1 / p - 1) over them; a sum of logarithms cannot overflow
+    most: Column  # the highest 1 / p of them
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> _Entries:
         return _Entries(*(column[chosen] for column in self))

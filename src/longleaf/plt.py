@@ -150,7 +150,8 @@ class PLT(LabelEstimator):
         return cls(**(preset("paper") | changes))
 
     def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
-        return replace(settings, label_worth=self._label_worth() if self.positive_weight == PROPENSITY else None)
+        worth = self._label_worth() if self.positive_weight == PROPENSITY else None
+        return replace(settings, label_worth=worth)
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int

@@ -46,6 +46,7 @@ from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
+FLAT_SETTINGS = {"loss", "C", "threshold", "positive_weight"}
 OPTIONS = {"n_trees": "--trees", "max_leaf": "--max-leaf"}
 
 
@@ -168,7 +169,7 @@ def _make_estimator(
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
     if kind is Kind.br:
-        foreign = sorted(set(settings) - {"loss", "C", "threshold", "positive_weight"}) + ["preset"] * (preset is not None)
+        foreign = sorted(set(settings) - FLAT_SETTINGS) + ["preset"] * (preset is not None)
         if foreign:
             option = OPTIONS.get(foreign[0], f"--{foreign[0]}")
             raise typer.BadParameter(f"{option} is about trees; it cannot be given with --model br.")
