@@ -45,14 +45,18 @@ WAYS: dict[str, Callable[[], Any]] = {
 
 
 def main() -> None:
+    """Measure what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--data", nargs="*", choices=(*SETS, "truth", "clipping"), default=(*SETS, "truth", "clipping")
     )
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="only print what is there, as Markdown")
     options = parser.parse_args()
     results = json.loads(options.results.read_text()) if options.results.exists() else {}
+    if options.table:
+        return print("\n".join(table_lines(results)))
 
     def keep(name: str, way: str, measure: Callable[[], Any]) -> None:
         if way not in results.setdefault(name, {}):
@@ -72,6 +76,18 @@ def main() -> None:
         else:
             for way in options.ways:
                 keep(name, way, lambda name=name, way=way: judge(name, way))
+
+
+def table_lines(results: dict[str, Any]) -> list[str]:
+    """Give the cells of the data sets as a Markdown table: asked without gains, then with them."""
+    shown = [f"{metric}@{k}" for metric in ("p", "psp") for k in (1, 5)]
+    head = ["data", "trained", *shown, *(f"{metric}, tail=1" for metric in shown)]
+    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (2 * len(shown))]
+    for name in SETS:
+        for way, found in results.get(name, {}).items():
+            numbers = [f"{found[f'tail {tail:g}'][metric]:.1f}" for tail in TAILS for metric in shown]
+            lines.append(f"| {name} | {way} | {' | '.join(numbers)} |")
+    return lines
 
 
 def load(name: str) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
