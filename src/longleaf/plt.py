@@ -16,7 +16,7 @@ from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
 TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 20, 1e-4
+KMEANS_ITERATIONS, KMEANS_TOLERANCE = 8, 1e-4
 
 
 class PLT(LabelEstimator):
