@@ -158,6 +158,11 @@ class Caller:
             await asyncio.sleep(0.01)
         return self.sent
 
+    def close(self) -> None:
+        """Close the connections."""
+        for connection in self._idle:
+            connection.transport.close()
+
     async def _sleep_until(self, moment: float) -> None:
         delay = moment - self._loop.time()
         if delay > 0:
@@ -211,7 +216,9 @@ async def call(job: Job) -> list[Sent]:
     caller = Caller(job, [message(body, job.host, job.port) for body in bodies])
     gc.freeze()
     gc.disable()  # a pause of the caller would look like one of the service
-    return await caller.run()
+    sent = await caller.run()
+    caller.close()
+    return sent
 
 
 def fine_loop() -> asyncio.AbstractEventLoop:

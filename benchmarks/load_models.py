@@ -69,7 +69,8 @@ def omikuji_model(tagger: ll.Tagger, folder: Path = FOLDER) -> Path:
     (unfinished / "tags.json").write_text(json.dumps(tagger.classes_.tolist()))
     np.save(unfinished / "idf.npy", vectorizer.idf_)
     command = [PEER_PYTHON, "-m", "benchmarks.load_omikuji", unfinished]
-    subprocess.run([str(word) for word in command], cwd=data.ROOT, check=True, stdout=subprocess.DEVNULL)
+    with open(folder / "omikuji-training.log", "wb") as log:
+        subprocess.run([str(word) for word in command], cwd=data.ROOT, check=True, stdout=log, stderr=log)
     unfinished.rename(target)
     return target
 
