@@ -81,7 +81,7 @@ class Bench:
     """The models, the laws, and how runs are recorded."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self.folder = options, load_models.FOLDER
+        self.options, self.folder, self.commit = options, load_models.FOLDER, commit()
         self.versions = load_models.longleaf_models()
         self.link = self.folder / "served.ll"
         load_models.point_to(self.link, self.versions[0])
@@ -137,6 +137,7 @@ class Bench:
         end = time.monotonic(), machine_cpu_seconds(), service.cpu_seconds()
         seconds, machine_cpu, cpu = (later - earlier for later, earlier in zip(end, begin, strict=True))
         record = {
+            "commit": self.commit,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "memory_mib": service.memory_bytes() / 2**20,
             "cpu_ms": 1000 * cpu / len(told["sent"]),
@@ -194,7 +195,7 @@ def facts(options: argparse.Namespace) -> Record:
     versions = {"longleaf": {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}}
     if "omikuji" in options.system:
         versions["omikuji"] = peer_versions()
-    return {"commit": commit(), "machine": machine(), "versions": versions}
+    return {"machine": machine(), "versions": versions}
 
 
 def main() -> None:
