@@ -71,7 +71,8 @@ bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.vectorize
 
-# The service under load, beside omikuji in a FastAPI app: about ten minutes. LOAD="--quick" for a look.
+# The service under load, beside omikuji in a FastAPI app: a quarter of an hour, and more for
+# training the first time. LOAD="--quick" for a look.
 .venv-load/.installed:
 	$(PYTHON) -m venv .venv-load
 	.venv-load/bin/python -m pip install --quiet numpy scipy scikit-learn omikuji fastapi 'uvicorn[standard]'
