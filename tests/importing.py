@@ -21,13 +21,14 @@ class Search:
     """What a peer answered: [rows, k] labels and scores, padded with -1 and 0; beam 0 is exact."""
 
     beam: int
+    ensemble: str
     labels: np.ndarray
     scores: np.ndarray
 
     @property
     def options(self):
-        k = {"k": self.labels.shape[1]}
-        return k | ({"search": "beam", "beam": self.beam} if self.beam else {"search": "exact"})
+        common = {"k": self.labels.shape[1], "ensemble": self.ensemble}
+        return common | ({"search": "beam", "beam": self.beam} if self.beam else {"search": "exact"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Peer:
         if noted["kind"] == "omikuji":
             pytest.importorskip("cbor2", reason="omikuji's trees are read with cbor2 (extra import)")
         X, Y, asked = make.draw(noted["seed"], noted["features"])
-        return cls(folder, noted["kind"], (X, Y), asked, [_search(one) for one in noted["searches"]])
+        return cls(
+            folder, noted["kind"], (X, Y), asked, [_search(one, noted["kind"]) for one in noted["searches"]]
+        )
 
     def load(self, **options):
         return ll.import_model(self.folder, n_features=self.X.shape[1], **options)
@@ -56,12 +59,13 @@ class Peer:
         return {"label_counts": np.bincount(Y.indices, minlength=Y.shape[1]), "n_rows": Y.shape[0]}
 
 
-def _search(noted):
+def _search(noted, kind):
     labels = np.full((len(noted["labels"]), noted["k"]), -1)
     scores = np.zeros(labels.shape)
     for row, (names, values) in enumerate(zip(noted["labels"], noted["scores"], strict=True)):
         labels[row, : len(names)], scores[row, : len(names)] = names, values
-    return Search(noted["beam"], labels, scores)
+    ensemble = "union" if kind == "napkinxc" else "mean"  # napkinXC looks at the union of each tree's top k
+    return Search(noted["beam"], ensemble, labels, scores)
 
 
 def assert_reproduced(peer):

@@ -177,6 +177,7 @@ def test_omikuji_paths_multiply_over_both_encodings(loss, link, tmp_path):
         leaf([0, 1], dense([1], [1], [1])),
         leaf([0, 0], dense([1, 1], [1, 1], [1, 1])),
         leaf([-5], dense([1], [1], [1])),
+        leaf([10**8], dense([1], [1], [1])),
         leaf(["x"], dense([1], [1], [1])),
         leaf([0], {"Dense": {"v": 1, "dim": [3, 1], "data": [1.0] * 9}}),
         leaf([0], {"Dense": {"v": 1, "dim": [3, 1], "data": ["a"] * 3}}),

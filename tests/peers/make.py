@@ -123,8 +123,8 @@ def napkinxc_models(folder, seed):
     for name, changes in settings.items():
         model = PLT(str(folder / name), seed=seed, threads=1, **changes)
         model.fit(X, Y)
-        ranked = model.predict_proba(asked, top_k=LABELS)
-        note(folder / name, "napkinxc", seed, FEATURES, [(EXACT, LABELS, ranked)])
+        searches = [(EXACT, k, model.predict_proba(asked, top_k=k)) for k in (LABELS, 2)]
+        note(folder / name, "napkinxc", seed, FEATURES, searches)
         for text in (folder / name).rglob("tree.txt"):
             text.unlink()  # the tree once more, for people
 
