@@ -82,5 +82,5 @@ def assert_reproduced(peer):
         gap = np.diff(search.scores, axis=1, prepend=2.0, append=-1.0) < -1e-5
         alone = gap[:, :-1] & gap[:, 1:] & found
         alone[:, -1] = False  # the next one may score the same
-        assert alone.sum() > alone.size / 3
+        assert alone.sum() > alone.size / 10
         np.testing.assert_array_equal(top.labels[alone], search.labels[alone])
