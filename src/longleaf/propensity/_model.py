@@ -114,7 +114,7 @@ def inverse_propensity_from_counts(
     float64 [labels]
         Never below 1.
     """
-    if np.any(np.asarray(counts) == UNKNOWN_COUNT):
+    if n_rows == 0 and np.any(np.asarray(counts) == UNKNOWN_COUNT):
         raise ValueError(
             "Label counts must be known for propensities, and so for tail above 0; this model was imported "
             "without them, so import it again with label_counts (on the command line --data or --counts)."
