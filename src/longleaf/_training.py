@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._part_store import Facts, PartStore
+from longleaf._part_training import train_by_parts
 from longleaf._validation import Rows
-from longleaf.linear import SolverSettings, train_tree
+from longleaf.linear import NodeTrainer, SolverSettings, train_tree
 from longleaf.tree import LabelTree
 
 logger = logging.getLogger("longleaf")
 
 Progress = Callable[[float], None] | None
-Facts = dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +40,22 @@ def train_trees(
     settings: SolverSettings,
     threads: int,
     progress: Progress,
+    store: PartStore | None = None,
 ) -> tuple[list[_core.WeightArrays], list[Facts]]:
-    """Train every node of every tree; give the weights of each tree and what it took."""
+    """Train every node of every tree; give the weights of each tree and what it took.
+
+    With a ``store``, only what it does not have is trained, and goes there; the weights are mapped from it.
+    """
     trained = []
     for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
-        weights, facts = train_tree(
-            data.rows,
-            data.labels,
-            tree,
-            settings,
-            seed=seed,
-            threads=threads,
-            row_weight=data.row_weight,
-            progress=_share(progress, t, len(trees)),
-        )
+        share = _share(progress, t, len(trees))
+        args: Any = (data.rows, data.labels, tree, settings)
+        options: Any = {"seed": seed, "row_weight": data.row_weight}
+        if store is None:
+            weights, facts = train_tree(*args, **options, threads=threads, progress=share)
+        else:
+            prepare = partial(NodeTrainer.prepare, *args, **options)
+            weights, facts = store.whole(t) or train_by_parts(prepare(), store, t, threads, share)
         trained.append((weights, facts))
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:

@@ -1,0 +1,191 @@
+"""Trees and finished parts of their training on disk, so that memory need not hold them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+from longleaf._validation import DataError
+from longleaf.io._bundle import UNFINISHED, Bundle, Layout, open_bundle, write_arrays, write_bundle
+from longleaf.tree import LabelTree
+
+logger = logging.getLogger("longleaf")
+
+Facts = dict[str, int]
+
+_TREE, _WHOLE = "tree.bundle", "weights.bundle"
+_PART = re.compile(r"nodes-(\d+)-(\d+)\.bundle")
+
+_COUNTED = ("word", "slot", "byte")
+"""Arrays that say where each chunk begins in others, and last where all end."""
+
+_SPARE_BYTES = 8
+"""What follows the last chunk's bytes."""
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """The weights of the nodes [first_node, last_node) in a file."""
+
+    first_node: int
+    last_node: int
+    bundle: Bundle
+
+
+class PartStore:
+    """A folder of trees and of parts of their weights, each in a file that is whole or not there.
+
+    Parts may be saved in any order and by several threads. A part is a run of nodes that was trained at once;
+    how the nodes were cut into parts does not matter to what comes out. Files that are damaged are removed
+    when they are found, as if they had never been written.
+
+    Parameters
+    ----------
+    folder : Path
+        Must exist. What else is in it stays.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._parts: dict[int, list[StoredPart]] = {}
+
+    def save_tree(self, tree: int, label_tree: LabelTree) -> None:
+        """Keep the tree number ``tree``."""
+        arrays = {"first_child": label_tree.first_child, "label": label_tree.label}
+        write_arrays(self._folder_of(tree) / _TREE, {}, arrays)
+
+    def load_tree(self, tree: int) -> LabelTree | None:
+        """Give a tree that was kept, or None."""
+        bundle = _open_if_intact(self._folder_of(tree) / _TREE)
+        return None if bundle is None else LabelTree(bundle.read("first_child"), bundle.read("label"))
+
+    def save(self, tree: int, first_node: int, weights: _core.WeightArrays, facts: Facts) -> None:
+        """Keep the weights of the nodes from ``first_node`` on, as many as they have biases."""
+        last_node = first_node + len(weights["bias"])
+        path = self._folder_of(tree) / f"nodes-{first_node:010d}-{last_node:010d}.bundle"
+        bundle = write_arrays(path, {"first_node": first_node, "facts": facts}, weights)
+        self.parts(tree).append(StoredPart(first_node, last_node, bundle))
+
+    def parts(self, tree: int) -> list[StoredPart]:
+        """List the parts of a tree that are there; every byte of them is checked the first time."""
+        if tree not in self._parts:
+            self._parts[tree] = list(self._find_parts(tree))
+        return self._parts[tree]
+
+    def joined(self, tree: int) -> tuple[_core.WeightArrays, Facts]:
+        """Give the weights of a whole tree, mapped into memory, and the sums of the parts' facts.
+
+        The parts must cover every node but the root. They are copied into one file, piece by piece, and are
+        then removed.
+        """
+        found = self.whole(tree)
+        if found is not None:
+            return found
+        parts = sorted(self.parts(tree), key=lambda part: part.first_node)
+        bundle = _join(self._folder_of(tree) / _WHOLE, parts)
+        self._parts[tree] = [StoredPart(0, parts[-1].last_node, bundle)]
+        for part in parts:
+            part.bundle.path.unlink()
+        return bundle.map(), bundle.meta["facts"]
+
+    def whole(self, tree: int) -> tuple[_core.WeightArrays, Facts] | None:
+        """Give what `joined` has given, before or in another process; None if it was never called."""
+        bundles = [part.bundle for part in self.parts(tree) if part.bundle.path.name == _WHOLE]
+        return (bundles[0].map(), bundles[0].meta["facts"]) if bundles else None
+
+    def _folder_of(self, tree: int) -> Path:
+        folder = self.folder / f"tree{tree}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _find_parts(self, tree: int) -> Iterator[StoredPart]:
+        """Find the whole tree's weights, or its parts; tidy up what a killed training left."""
+        folder = self._folder_of(tree)
+        for leftover in folder.glob(f"*{UNFINISHED}"):
+            leftover.unlink()
+        whole = _open_if_intact(folder / _WHOLE)
+        if whole is not None:
+            yield StoredPart(0, whole.layout["bias"][1], whole)
+        for path in sorted(folder.iterdir()):
+            match = _PART.fullmatch(path.name)
+            if match and whole is not None:
+                path.unlink()  # killed after joining, before removing the parts
+            elif match and (bundle := _open_if_intact(path)) is not None:
+                yield StoredPart(int(match[1]), int(match[2]), bundle)
+
+
+def _open_if_intact(path: Path) -> Bundle | None:
+    """Open a file, or remove it if it is damaged."""
+    try:
+        return open_bundle(path)
+    except FileNotFoundError:
+        return None
+    except (DataError, json.JSONDecodeError) as error:
+        logger.warning("%s It is made anew.", error)
+        path.unlink(missing_ok=True)
+        return None
+
+
+def _join(path: Path, parts: list[StoredPart]) -> Bundle:
+    """Write the arrays of a whole tree: those of its parts one after the other, places counted through."""
+    layout: Layout = {}
+    pieces: dict[str, Iterator[npt.NDArray[Any]]] = {}
+    facts: Facts = {}
+    for part in parts:
+        for name, number in part.bundle.meta["facts"].items():
+            facts[name] = facts.get(name, 0) + number
+    for name, (dtype, _) in parts[0].bundle.layout.items():
+        lengths = [part.bundle.layout[name][1] for part in parts]
+        overlap, piece_of = _HOW.get(name, (0, _plain))
+        before = parts[0].first_node if name == "bias" else 0  # the root has a bias too, and no classifier
+        layout[name] = dtype, before + sum(lengths) - overlap * (len(parts) - 1)
+        pieces[name] = piece_of(parts, name, np.zeros(before, dtype))
+    return write_bundle(path, {"first_node": 0, "facts": facts}, layout, pieces)
+
+
+Pieces = Callable[[list[StoredPart], str, npt.NDArray[Any]], Iterator[npt.NDArray[Any]]]
+
+
+def _plain(parts: list[StoredPart], name: str, before: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    yield before
+    for part in parts:
+        yield part.bundle.read(name)
+
+
+def _but_the_last(overlap: int) -> Pieces:
+    """Leave out the end of each part but the last one."""
+
+    def pieces(
+        parts: list[StoredPart], name: str, before: npt.NDArray[Any]
+    ) -> Iterator[npt.NDArray[Any]]:
+        for part in parts[:-1]:
+            yield part.bundle.read(name)[:-overlap]
+        yield parts[-1].bundle.read(name)
+
+    return pieces
+
+
+def _counted_on(parts: list[StoredPart], name: str, before: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Let each part begin to count where the one before it ended."""
+    end = 0
+    for part in parts:
+        places = part.bundle.read(name) + end
+        end = int(places[-1])
+        yield places if part is parts[-1] else places[:-1]
+
+
+_HOW: dict[str, tuple[int, Pieces]] = {
+    "node": (1, _but_the_last(1)),
+    "bytes": (_SPARE_BYTES, _but_the_last(_SPARE_BYTES)),
+    **{name: (1, _counted_on) for name in _COUNTED},
+}
+"""Arrays that are not simply put one after the other: how many entries two parts share, and what they give."""
