@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
+from longleaf._parts import SPARE_BYTES
 from longleaf._validation import DataError
 from longleaf.io._bundle import UNFINISHED, Bundle, Layout, open_bundle, write_arrays, write_bundle
 from longleaf.tree import LabelTree
@@ -28,8 +29,8 @@ _PART = re.compile(r"nodes-(\d+)-(\d+)\.bundle")
 _COUNTED = ("word", "slot", "byte")
 """Arrays that say where each chunk begins in others, and last where all end."""
 
-_SPARE_BYTES = 8
-"""What follows the last chunk's bytes."""
+_SEAMS = {"node": 1, "bytes": SPARE_BYTES} | dict.fromkeys(_COUNTED, 1)
+"""How many closing elements of an array are those that the next part begins with, or nothing at all."""
 
 
 @dataclass(frozen=True)
@@ -136,56 +137,27 @@ def _open_if_intact(path: Path) -> Bundle | None:
 
 
 def _join(path: Path, parts: list[StoredPart]) -> Bundle:
-    """Write the arrays of a whole tree: those of its parts one after the other, places counted through."""
-    layout: Layout = {}
-    pieces: dict[str, Iterator[npt.NDArray[Any]]] = {}
+    """Write the arrays of a whole tree, as `longleaf._parts.join_parts` would join them in memory."""
+    bundles = [part.bundle for part in parts]
     facts: Facts = {}
-    for part in parts:
-        for name, number in part.bundle.meta["facts"].items():
+    for bundle in bundles:
+        for name, number in bundle.meta["facts"].items():
             facts[name] = facts.get(name, 0) + number
-    for name, (dtype, _) in parts[0].bundle.layout.items():
-        lengths = [part.bundle.layout[name][1] for part in parts]
-        overlap, piece_of = _HOW.get(name, (0, _plain))
-        before = parts[0].first_node if name == "bias" else 0  # the root has a bias too, and no classifier
-        layout[name] = dtype, before + sum(lengths) - overlap * (len(parts) - 1)
-        pieces[name] = piece_of(parts, name, np.zeros(before, dtype))
+    layout: Layout = {}
+    for name, (dtype, _) in bundles[0].layout.items():
+        lengths = [bundle.layout[name][1] for bundle in bundles]
+        layout[name] = dtype, sum(lengths) - _SEAMS.get(name, 0) * (len(lengths) - 1)
+    pieces = {name: _pieces(bundles, name) for name in layout}
     return write_bundle(path, {"first_node": 0, "facts": facts}, layout, pieces)
 
 
-Pieces = Callable[[list[StoredPart], str, npt.NDArray[Any]], Iterator[npt.NDArray[Any]]]
-
-
-def _plain(parts: list[StoredPart], name: str, before: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    yield before
-    for part in parts:
-        yield part.bundle.read(name)
-
-
-def _but_the_last(overlap: int) -> Pieces:
-    """Leave out the end of each part but the last one."""
-
-    def pieces(
-        parts: list[StoredPart], name: str, before: npt.NDArray[Any]
-    ) -> Iterator[npt.NDArray[Any]]:
-        for part in parts[:-1]:
-            yield part.bundle.read(name)[:-overlap]
-        yield parts[-1].bundle.read(name)
-
-    return pieces
-
-
-def _counted_on(parts: list[StoredPart], name: str, before: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """Let each part begin to count where the one before it ended."""
-    end = 0
-    for part in parts:
-        places = part.bundle.read(name) + end
-        end = int(places[-1])
-        yield places if part is parts[-1] else places[:-1]
-
-
-_HOW: dict[str, tuple[int, Pieces]] = {
-    "node": (1, _but_the_last(1)),
-    "bytes": (_SPARE_BYTES, _but_the_last(_SPARE_BYTES)),
-    **{name: (1, _counted_on) for name in _COUNTED},
-}
-"""Arrays that are not simply put one after the other: how many entries two parts share, and what they give."""
+def _pieces(bundles: list[Bundle], name: str) -> Iterator[npt.NDArray[Any]]:
+    """Read an array part by part, without the ends that the next part begins with."""
+    start = 0
+    for bundle in bundles:
+        piece = bundle.read(name)
+        if name in _COUNTED:
+            piece += start
+            start = piece[-1]
+        seam = 0 if bundle is bundles[-1] else _SEAMS.get(name, 0)
+        yield piece[: len(piece) - seam]

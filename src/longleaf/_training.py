@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +14,7 @@ from longleaf import _core
 from longleaf._part_store import Facts, PartStore
 from longleaf._part_training import train_by_parts
 from longleaf._validation import Rows
-from longleaf.linear import NodeTrainer, SolverSettings, train_tree
+from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 
 logger = logging.getLogger("longleaf")
@@ -48,14 +46,14 @@ def train_trees(
     """
     trained = []
     for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
+        trainer = NodeTrainer.prepare(
+            data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
+        )
         share = _share(progress, t, len(trees))
-        args: Any = (data.rows, data.labels, tree, settings)
-        options: Any = {"seed": seed, "row_weight": data.row_weight}
         if store is None:
-            weights, facts = train_tree(*args, **options, threads=threads, progress=share)
+            weights, facts = trainer.train(threads=threads, progress=share)
         else:
-            prepare = partial(NodeTrainer.prepare, *args, **options)
-            weights, facts = store.whole(t) or train_by_parts(prepare(), store, t, threads, share)
+            weights, facts = train_by_parts(trainer, store, t, threads, share)
         trained.append((weights, facts))
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:
