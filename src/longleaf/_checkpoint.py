@@ -47,7 +47,9 @@ def check_checkpoint(path: StrPath) -> None:
         raise CheckpointError(f"A checkpoint is a folder; {folder} is not.")
     names = [name for name in os.listdir(folder) if not name.endswith(UNFINISHED)]
     if names and MANIFEST not in names:
-        raise CheckpointError(f"{folder} must be a checkpoint, an empty folder or a new one; it holds {names[0]}.")
+        raise CheckpointError(
+            f"{folder} must be a checkpoint, an empty folder or a new one; it holds {names[0]}."
+        )
 
 
 def describe_training(

@@ -121,7 +121,9 @@ class LabelEstimator(LabelRanker):
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
         if checkpoint is not None and not self.can_resume:
-            raise ValueError(f"checkpoint must be None for {type(self).__name__}, whose training cannot resume.")
+            raise ValueError(
+                f"checkpoint must be None for {type(self).__name__}, whose training cannot resume."
+            )
         data = self._begin_fit(X, y, sample_weight)
         settings = replace(settings, label_weight=self._label_weight())
         random = check_random_state(self.random_state)

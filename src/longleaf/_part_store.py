@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class PartStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._parts: dict[int, list[StoredPart]] = {}
+        self._lock = threading.Lock()
 
     def save_tree(self, tree: int, label_tree: LabelTree) -> None:
         """Keep the tree number ``tree``."""
@@ -71,37 +72,34 @@ class PartStore:
 
     def save(self, tree: int, first_node: int, weights: _core.WeightArrays, facts: Facts) -> None:
         """Keep the weights of the nodes from ``first_node`` on, as many as they have biases."""
-        last_node = first_node + len(weights["bias"])
+        parts, last_node = self.parts(tree), first_node + len(weights["bias"])
         path = self._folder_of(tree) / f"nodes-{first_node:010d}-{last_node:010d}.bundle"
         bundle = write_arrays(path, {"first_node": first_node, "facts": facts}, weights)
-        self.parts(tree).append(StoredPart(first_node, last_node, bundle))
+        parts.append(StoredPart(first_node, last_node, bundle))
 
     def parts(self, tree: int) -> list[StoredPart]:
         """List the parts of a tree that are there; every byte of them is checked the first time."""
-        if tree not in self._parts:
-            self._parts[tree] = list(self._find_parts(tree))
-        return self._parts[tree]
+        with self._lock:
+            if tree not in self._parts:
+                self._parts[tree] = list(self._find_parts(tree))
+            return self._parts[tree]
 
     def joined(self, tree: int) -> tuple[_core.WeightArrays, Facts]:
         """Give the weights of a whole tree, mapped into memory, and the sums of the parts' facts.
 
-        The parts must cover every node but the root. They are copied into one file, piece by piece, and are
-        then removed.
+        The parts must cover every node. They are copied into one file, piece by piece, and are then removed.
         """
-        found = self.whole(tree)
-        if found is not None:
-            return found
         parts = sorted(self.parts(tree), key=lambda part: part.first_node)
+        if [part.bundle.path.name for part in parts] == [_WHOLE]:
+            return parts[0].bundle.map(), parts[0].bundle.meta["facts"]
+        ends = [0, *(part.last_node for part in parts)]
+        if not parts or ends[:-1] != [part.first_node for part in parts]:
+            raise ValueError(f"Parts must follow one another from node 0 on; those of tree {tree} do not.")
         bundle = _join(self._folder_of(tree) / _WHOLE, parts)
         self._parts[tree] = [StoredPart(0, parts[-1].last_node, bundle)]
         for part in parts:
             part.bundle.path.unlink()
         return bundle.map(), bundle.meta["facts"]
-
-    def whole(self, tree: int) -> tuple[_core.WeightArrays, Facts] | None:
-        """Give what `joined` has given, before or in another process; None if it was never called."""
-        bundles = [part.bundle for part in self.parts(tree) if part.bundle.path.name == _WHOLE]
-        return (bundles[0].map(), bundles[0].meta["facts"]) if bundles else None
 
     def _folder_of(self, tree: int) -> Path:
         folder = self.folder / f"tree{tree}"

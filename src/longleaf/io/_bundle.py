@@ -1,4 +1,4 @@
-"""Several arrays in one file: written beside its place and renamed, checked as a whole, read or mapped by name.
+"""Several arrays in one file: written beside its place and renamed, checked as a whole, mapped by name.
 
 The file: eight bytes that name the format, the length of a JSON header in eight more, the header, the arrays
 at multiples of 64 bytes, and last the CRC-32 of all that. One file per bundle makes a save a single rename.
@@ -102,7 +102,7 @@ def write_arrays(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArr
 
 
 def open_bundle(path: Path) -> Bundle:
-    """Read the header of a bundle and compare all of its bytes with its checksum; DataError if it is damaged."""
+    """Read the header of a bundle and compare all bytes with its checksum; DataError if it is damaged."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < len(_MAGIC) + 8 + _CRC_BYTES or not _is_intact(file, size):
