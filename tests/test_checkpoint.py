@@ -96,39 +96,40 @@ KILLED = """
 import os, random, signal, sys, time
 import numpy as np, scipy.sparse as sp
 import longleaf as ll
-folder, loss = sys.argv[1:]
+
 data = np.random.default_rng(5)
 X = sp.random_array((1500, 2000), density=0.02, rng=data, format="csr", dtype=np.float32)
 Y = sp.random_array((1500, 300), density=0.01, rng=data, format="csr")
-make = lambda: ll.PLT(n_trees=2, loss=loss, arity=2, max_leaf=8, threshold=0.0, random_state=7, n_jobs=2)
-start = time.time()
-plain = make().fit(X, Y)
-seconds = time.time() - start
-killed = 0
 chance = random.Random(11)
-for _ in range(12):
-    child = os.fork()
-    if child == 0:
-        make().fit(X, Y, checkpoint=folder)
-        os._exit(0)
-    time.sleep(chance.uniform(0, 0.4) * seconds)
-    os.kill(child, signal.SIGKILL)
-    killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-kept = make().fit(X, Y, checkpoint=folder)
-for a, b in zip(plain.weights_, kept.weights_, strict=True):
-    assert all(np.array_equal(a[name], b[name]) for name in a)
-assert plain.training_ == kept.training_
-print(killed)
+for loss in ("log", "squared-hinge"):
+    folder = os.path.join(sys.argv[1], loss)
+    make = lambda: ll.PLT(n_trees=2, loss=loss, arity=2, max_leaf=8, threshold=0.0, random_state=7, n_jobs=2)
+    start = time.time()
+    plain = make().fit(X, Y)
+    seconds = time.time() - start
+    killed = 0
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            make().fit(X, Y, checkpoint=folder)
+            os._exit(0)
+        time.sleep(chance.uniform(0, 0.4) * seconds)
+        os.kill(child, signal.SIGKILL)
+        killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    kept = make().fit(X, Y, checkpoint=folder)
+    for a, b in zip(plain.weights_, kept.weights_, strict=True):
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert plain.training_ == kept.training_
+    print(killed)
 """
 
 
-@pytest.mark.parametrize("loss", ["log", "squared-hinge"])
-def test_killed_at_random_moments_it_ends_in_the_same_bits(tmp_path, loss):
+def test_killed_at_random_moments_it_ends_in_the_same_bits(tmp_path):
     # one process that forks, so that Python starts once and not for every kill
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "ck"), loss]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 3
+    assert all(int(killed) > 2 for killed in result.stdout.split())
 
 
 # ------------------------------------------------------------ damage

@@ -214,6 +214,8 @@ def _plain(value: Any) -> Any:
     """Give a parameter as JSON has it; a tree of the user's own as a digest."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray):
+        return f"array {_digest(value.shape, value)[:16]}"
     if isinstance(value, LabelTree):
         return f"own {_digest((), value.first_child, value.label)[:16]}"
     if isinstance(value, list | tuple):

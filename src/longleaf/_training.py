@@ -11,7 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._part_store import Facts, PartStore
+from longleaf._part_store import Facts as Facts
+from longleaf._part_store import PartStore
 from longleaf._part_training import train_by_parts
 from longleaf._validation import Rows
 from longleaf.linear import NodeTrainer, SolverSettings

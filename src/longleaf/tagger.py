@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _tagger_files
-from longleaf._checkpoint import StrPath
 from longleaf._estimator import LabelEstimator
 from longleaf._suggest import Suggestion, Worth, best_labels, ready_texts
 from longleaf._tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
@@ -87,7 +86,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
-        checkpoint: StrPath | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from texts and their tags.
 
@@ -112,7 +111,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         records: Iterable[Record],
         *,
         progress: Callable[[float], None] | None = None,
-        checkpoint: StrPath | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
 
