@@ -133,8 +133,8 @@ def test_an_error_in_progress_stops_the_training(tmp_path):
 
 
 def test_a_tagger_resumes(tmp_path, monkeypatch):
-    sentences = [f"word{i % 7} word{i % 5} word{i % 3}" for i in range(60)]
-    tags = [[f"t{i % 7}", f"t{i % 5}"] for i in range(60)]
+    sentences = [f"word{i % 40} word{i % 5} word{i % 3}" for i in range(120)]
+    tags = [[f"t{i % 40}", f"t{i % 5}"] for i in range(120)]
     tagger = ll.Tagger(make(n_trees=1, max_leaf=2))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
