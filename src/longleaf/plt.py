@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
 TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 20, 1e-4
+KMEANS_ITERATIONS, KMEANS_TOLERANCE = 8, 1e-4
 
 
 class PLT(LabelEstimator):
@@ -155,10 +155,10 @@ class PLT(LabelEstimator):
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> list[LabelTree]:
+    ) -> Iterable[LabelTree]:
         seen = np.flatnonzero(self.label_counts_)
         if not isinstance(self.tree, str):
-            return _check_given_trees(self.tree, seen, len(seeds))
+            return _check_given_trees(self.tree, seen, self.n_trees)[-len(seeds) :]
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
         if name == "complete":
@@ -179,8 +179,8 @@ def _cluster_trees(
     arity: int,
     max_leaf: int,
     threads: int,
-) -> list[LabelTree]:
-    """Cluster the centroids of the seen labels, once per seed."""
+) -> Iterator[LabelTree]:
+    """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
     if name == "merged" and arity & (arity - 1):
         raise ValueError(f'arity must be a power of two with tree="merged"; got {arity}.')
     rows_of_label = labels.T.tocsr()[seen]
@@ -192,7 +192,6 @@ def _cluster_trees(
         rows_of_label.indices.astype(np.int32),
         threads,
     )
-    trees = []
     for seed in seeds:
         order, begin, end, parent = _core.cluster_labels(
             *centroids,
@@ -206,8 +205,7 @@ def _cluster_trees(
             threads=threads,
         )
         tree = LabelTree.from_clusters(seen[order], begin, end, parent)
-        trees.append(tree.merge_levels(arity.bit_length() - 1) if name == "merged" and arity > 2 else tree)
-    return trees
+        yield tree.merge_levels(arity.bit_length() - 1) if name == "merged" and arity > 2 else tree
 
 
 def _check_given_trees(

@@ -86,6 +86,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from texts and their tags.
 
@@ -99,11 +100,18 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        checkpoint : str or path, optional
+            A folder to resume from, as in `longleaf.PLT.fit`; the vectorizer is fitted anew each time.
         """
-        return self._fit(texts, TagCollector.of(tags), sample_weight, progress)
+        options = {"sample_weight": sample_weight, "progress": progress, "checkpoint": checkpoint}
+        return self._fit(texts, TagCollector.of(tags), options)
 
     def fit_records(
-        self, records: Iterable[Record], *, progress: Callable[[float], None] | None = None
+        self,
+        records: Iterable[Record],
+        *,
+        progress: Callable[[float], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
 
@@ -111,22 +119,16 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ----------
         records : TableReader or other iterable of Record
             Texts are not kept. Of a reader, `fields_` remembers the fields.
-        progress : callable, optional
+        progress, checkpoint
             As in `fit`.
         """
         collector = TagCollector()
-        self._fit(collector.texts(records), collector, None, progress)
+        self._fit(collector.texts(records), collector, {"progress": progress, "checkpoint": checkpoint})
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self
 
-    def _fit(
-        self,
-        texts: Iterable[str],
-        collector: TagCollector,
-        sample_weight: npt.ArrayLike | None,
-        progress: Callable[[float], None] | None,
-    ) -> Self:
+    def _fit(self, texts: Iterable[str], collector: TagCollector, options: dict[str, Any]) -> Self:
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
             raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
@@ -137,7 +139,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
         self.__dict__.pop("_numbers", None)
-        self.estimator_ = estimator.fit(X, Y, sample_weight, progress=progress)
+        self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self
 

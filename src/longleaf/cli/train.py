@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longleaf._checkpoint import check_checkpoint
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._data import check_new_model
@@ -22,6 +23,7 @@ from longleaf.cli._options import (
     TagsField,
     TextFields,
     Threads,
+    not_empty,
     parse_propensity,
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
@@ -126,6 +128,15 @@ def train(
     max_features: _vectorizer.MaxFeatures = None,
     hashing: _vectorizer.Hash = None,
     keep_case: _vectorizer.KeepCase = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Keep finished parts in this folder; if killed, the same command goes on from there.",
+            callback=not_empty,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
@@ -149,15 +160,17 @@ def train(
         keep_case=keep_case,
     )
     check_new_model(out, force)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint)
     fields = given(text=text, tags=tags, separator=separator)
     about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
     if is_table(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
         tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
-        trained = _train_on_texts(tagger, data, fields, strict)
+        trained = _train_on_texts(tagger, data, fields, strict, checkpoint)
     else:
-        trained = _train_on_features(estimator, data)
+        trained = _train_on_features(estimator, data, checkpoint)
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
@@ -183,19 +196,21 @@ def _make_estimator(
     return estimator
 
 
-def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
+def _train_on_features(estimator: PLT | BR, path: str, checkpoint: str | None) -> PLT | BR:
     rows = load_labelled(path)
     with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress)
+        estimator.fit(rows.X, rows.Y, progress=progress, checkpoint=checkpoint)
     estimator.origin_ |= origin(rows)
     return estimator
 
 
-def _train_on_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Tagger:
+def _train_on_texts(
+    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, checkpoint: str | None
+) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
-            tagger.fit_records(records, progress=progress)
+            tagger.fit_records(records, progress=progress, checkpoint=checkpoint)
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
