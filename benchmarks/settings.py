@@ -120,8 +120,7 @@ LONGLEAF = (
     _longleaf(THREE_HINGE, _BINARY | _LOOSE | {"loss": "squared-hinge", "C": 1.0}),
     _longleaf(
         THREE_WIDE,
-        _LOOSE
-        | {"n_trees": 3, "arity": 16, "max_leaf": 100, "C": 0.6, "threshold": 0.15, "random_state": 1},
+        _LOOSE | {"n_trees": 3, "arity": 16, "max_leaf": 100, "C": 0.6, "threshold": 0.15, "random_state": 1},
     ),
     _longleaf(ONE_HINGE, _WIDE | {"loss": "squared-hinge", "C": 1.0, "threshold": 0.05}),
     _longleaf(DEFAULT, {"random_state": 1}),

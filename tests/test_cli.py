@@ -39,6 +39,11 @@ def test_train_gives_the_estimators_model(folder: Path) -> None:
         (("--preset", "bonsai", "--arity", 4, "-C", 2), {"tree": "unbalanced", "arity": 4, "C": 2.0}),
         (("--preset", "paper", "--loss", "squared-hinge"), {"loss": "squared-hinge", "C": None}),
         (("--preset", "paper", "--loss", "log"), {"loss": "log", "C": 16.0}),
+        (
+            ("--positive-weight", "propensity", "--propensity", "0.5,0.4"),
+            {"positive_weight": "propensity", "propensity": (0.5, 0.4)},
+        ),
+        (("--positive-weight", "2.5"), {"positive_weight": 2.5, "propensity": (0.55, 1.5)}),
         (("--seed", 7, "--trees", 1, "--threads", 1), {"random_state": 7, "n_trees": 1, "n_jobs": 1}),
     ],
 )
@@ -51,10 +56,21 @@ def test_options_override_the_preset_and_the_rest_stays_default(
 
 
 def test_br_is_trained_and_refuses_what_is_about_trees(folder: Path, tmp_path: Path) -> None:
-    run_well("train", folder / "train.txt", "-o", tmp_path / "br.ll", "--model", "br", "-C", 3)
+    run_well(
+        "train",
+        folder / "train.txt",
+        "-o",
+        tmp_path / "br.ll",
+        "--model",
+        "br",
+        "-C",
+        3,
+        "--positive-weight",
+        "propensity-balanced",
+    )
     model = ll.load(tmp_path / "br.ll")
     assert isinstance(model, ll.BR)
-    assert model.C == 3.0
+    assert (model.C, model.positive_weight) == (3.0, "propensity-balanced")
     for option in ("--trees", "--arity", "--max-leaf"):
         said = complaint("train", folder / "train.txt", "-o", tmp_path / "x.ll", "--model", "br", option, 2)
         assert option in said

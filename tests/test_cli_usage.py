@@ -48,6 +48,10 @@ def test_a_propensity_that_does_nothing_is_said(folder: Path) -> None:
         ("-C", "nan"),
         ("--threshold", -0.1),
         ("--threshold", "inf"),
+        ("--positive-weight", 0),
+        ("--positive-weight", "nan"),
+        ("--positive-weight", "propensty"),
+        ("--propensity", "0.5"),
         ("--seed", -1),
     ],
 )

@@ -42,32 +42,48 @@ def test_dismec_drops_weights_below_a_hundredth_and_no_others():
     np.testing.assert_array_equal(after, np.where(np.abs(before) < 0.01, 0, before))
 
 
+@pytest.mark.parametrize("class_balanced", [False, True])
 @pytest.mark.parametrize("constants", [(0.55, 1.5), (0.6, 2.6)])
-def test_pw_dismec_weighs_the_positive_rows_of_each_label_by_its_propensity(constants):
+def test_pw_dismec_weighs_the_positive_rows_of_each_label_by_its_propensity(constants, class_balanced):
     X, rows = texts(n_labels=N_LABELS)
-    model = ll.BR.pw_dismec(propensity=constants, **SETTINGS).fit(X, rows)
+    model = ll.BR.pw_dismec(class_balanced=class_balanced, propensity=constants, **SETTINGS).fit(X, rows)
     a, b = constants
     c = (np.log(len(rows)) - 1) * (b + 1) ** a
     seen = set()
-    for label, x, y, w, bias in problems(model, X, rows):
-        p = 1 / (1 + c * (np.sum(y > 0) + b) ** -a)
-        weight = 2 / p - 1
-        cost = np.where(y > 0, weight, 1.0)
-        theirs = liblinear("squared-hinge", x, y, 1.0, f"-B 1 -w1 {weight}")
-        assert reference.objective("squared-hinge", x, y, w, bias, cost) == pytest.approx(
-            reference.objective("squared-hinge", x, y, *theirs, cost), rel=1e-4
-        ), label
+    for _, x, y, w, bias in problems(model, X, rows):
+        count = np.sum(y > 0)
+        p = 1 / (1 + c * (count + b) ** -a)
+        weight = (2 / p - 1) * ((1 - 0.9) / (1 - 0.9**count) if class_balanced else 1)
+        assert_weighted_minimum(x, y, w, bias, weight)
         seen.add(weight)
     assert len(seen) == N_LABELS
 
 
-def test_pw_dismec_is_saved_cloned_and_favours_rare_labels(tmp_path):
+def test_inverse_prior_weighs_by_all_rows_over_those_of_the_label():
+    X, rows = texts(n_labels=N_LABELS)
+    model = ll.BR.dismec(positive_weight="inverse-prior", **SETTINGS).fit(X, rows)
+    for _, x, y, w, bias in problems(model, X, rows):
+        assert_weighted_minimum(x, y, w, bias, len(y) / np.sum(y > 0))
+
+
+def assert_weighted_minimum(x, y, w, bias, weight):
+    """Check that a classifier is as good as LIBLINEAR's, with positive rows of this weight."""
+    cost = np.where(y > 0, weight, 1.0)
+    theirs = liblinear("squared-hinge", x, y, 1.0, f"-B 1 -w1 {weight}")
+    assert reference.objective("squared-hinge", x, y, w, bias, cost) == pytest.approx(
+        reference.objective("squared-hinge", x, y, *theirs, cost), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(("class_balanced", "name"), [(False, "propensity"), (True, "propensity-balanced")])
+def test_pw_dismec_is_saved_cloned_and_favours_rare_labels(tmp_path, class_balanced, name):
     X, rows = texts(n_rows=400, n_labels=11)
-    plain, weighted = (make(random_state=1).fit(X, rows) for make in (ll.BR.dismec, ll.BR.pw_dismec))
-    assert clone(weighted).positive_weight == "propensity"
+    plain = ll.BR.dismec(random_state=1).fit(X, rows)
+    weighted = ll.BR.pw_dismec(class_balanced=class_balanced, random_state=1).fit(X, rows)
+    assert clone(weighted).positive_weight == name
     weighted.save(tmp_path / "model.ll")
     again = ll.load(tmp_path / "model.ll")
-    assert again.positive_weight == "propensity"
+    assert again.positive_weight == name
     np.testing.assert_array_equal(again.top_k(X, 3).labels, weighted.top_k(X, 3).labels)
     counts = weighted.label_counts_
     rarity = [np.mean(1 / counts[model.top_k(X, 1).labels[:, 0]]) for model in (plain, weighted)]
@@ -76,7 +92,8 @@ def test_pw_dismec_is_saved_cloned_and_favours_rare_labels(tmp_path):
 
 def test_an_unknown_positive_weight_is_refused():
     X, rows = texts(n_labels=N_LABELS)
-    with pytest.raises(ValueError, match="must be a number above 0 or \"propensity\"; got 'inverse'"):
+    known = 'a number above 0, "propensity", "propensity-balanced" or "inverse-prior"'
+    with pytest.raises(ValueError, match=f"must be {known}; got 'inverse'"):
         ll.BR(positive_weight="inverse").fit(X, rows)
-    with pytest.raises(ValueError, match="positive_weight"):
-        ll.PLT(positive_weight="propensity").fit(X, rows)
+    with pytest.raises(ValueError, match='positive_weight must be a number above 0 or "propensity"; got'):
+        ll.ProXML(positive_weight="inverse-prior").fit(X, rows)

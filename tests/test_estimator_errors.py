@@ -38,6 +38,10 @@ def model():
         ({"threshold": -0.1}, "threshold must be at least 0"),
         ({"bias": float("inf")}, "bias must be a finite number"),
         ({"positive_weight": 0}, "positive_weight must be above 0"),
+        (
+            {"positive_weight": "propensty"},
+            'must be a number above 0, "propensity" or "inverse-prior"; got \'propensty\'',
+        ),
         ({"C_scale": "square"}, "C_scale must be one of"),
         ({"weight_bits": 16}, "weight_bits must be 8 or 32; got 16"),
         ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from longleaf import __version__, _core
 from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
+from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._ranker import LabelRanker
 from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
 from longleaf._validation import (
@@ -32,7 +33,7 @@ from longleaf._validation import (
 )
 from longleaf.io import storage
 from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, link_of
-from longleaf.propensity import check_constants
+from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.tree import LabelTree
 
 
@@ -52,6 +53,7 @@ class LabelEstimator(LabelRanker):
     n_trees: int = 1
     default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "none"}
     C_scale: str | None = None
+    named_positive_weights: ClassVar[tuple[str, ...]] = ()
     can_resume: ClassVar[bool] = True  # whether training falls apart into parts that a checkpoint keeps
 
     origin_: dict[str, Any]
@@ -125,7 +127,7 @@ class LabelEstimator(LabelRanker):
                 f"checkpoint must be None for {type(self).__name__}, whose training cannot resume."
             )
         data = self._begin_fit(X, y, sample_weight)
-        settings = replace(settings, label_weight=self._label_weight())
+        settings = self._weigh_labels(settings)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
         if checkpoint is None:
@@ -170,19 +172,26 @@ class LabelEstimator(LabelRanker):
             max_epochs=check_count(self.max_epochs, "max_epochs"),
             threshold=check_number(self.threshold, "threshold", low=0),
             bias=check_number(self.bias, "bias"),
-            positive_weight=self._check_positive_weight(),
+            positive_weight=check_positive_weight(self.positive_weight, self.named_positive_weights),
             C_scale=check_choice(
                 self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES
             ),
             weight_bits=self.weight_bits,
+            inverse_prior=self.positive_weight == INVERSE_PRIOR,
         )
 
-    def _check_positive_weight(self) -> float:
-        return check_number(self.positive_weight, "positive_weight", low=0, open_low=True)
+    def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
+        """Add what positive rows of each label cost, by what `_begin_fit` noted."""
+        return replace(settings, label_weight=self._label_weight())
 
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
-        """Give what a positive row of each label costs, by what `_begin_fit` noted; None for all alike."""
+        """Give what a positive row of each label costs at its leaf; None for all alike."""
         return None
+
+    def _label_worth(self) -> npt.NDArray[np.float64]:
+        """Give the inverse propensity of each label by the constants ``propensity``."""
+        a, b = check_constants(self.propensity)
+        return inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b)
 
     def _begin_fit(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
         """Check the training data and note their sizes."""

@@ -10,11 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._estimator import LabelEstimator
+from longleaf._positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
 from longleaf._validation import Rows
-from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.tree import LabelTree
-
-PROPENSITY = "propensity"
 
 
 class BR(LabelEstimator):
@@ -25,14 +23,17 @@ class BR(LabelEstimator):
     loss, C, normalize, bias, threshold, tolerance, max_epochs, weight_bits, propensity, k, \
 random_state, n_jobs
         As in `longleaf.PLT`; ``C`` left out is 32 for "log" and 1 for "squared-hinge".
-    positive_weight : float or "propensity"
+    positive_weight : float, "propensity", "propensity-balanced" or "inverse-prior"
         What an error on a positive row costs, as a multiple of one on a negative row. "propensity" is
-        ``2 / p_j - 1`` for label j, with its propensity ``p_j`` by the constants ``propensity``. Such a model
-        has the correction in its scores: asking it with ``tail`` would correct twice.
+        ``2 / p_j - 1`` for label j, with its propensity ``p_j`` by the constants ``propensity``;
+        "propensity-balanced" is that times ``0.1 / (1 - 0.9**n_j)``, 1 for a label of one row and down to 0.1
+        for frequent ones; "inverse-prior" is ``n / n_j``, with ``n_j`` of ``n`` rows. Such a model has the
+        correction in its scores: asking it with ``tail`` would correct twice.
     """
 
     kind: ClassVar[str] = "br"
     default_costs: ClassVar[Mapping[str, float]] = {"log": 32.0, "squared-hinge": 1.0}
+    named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY, BALANCED, INVERSE_PRIOR)
 
     @classmethod
     def dismec(cls, **changes: Any) -> Self:
@@ -52,7 +53,7 @@ random_state, n_jobs
         return cls(**(settings | changes))
 
     @classmethod
-    def pw_dismec(cls, **changes: Any) -> Self:
+    def pw_dismec(cls, *, class_balanced: bool = False, **changes: Any) -> Self:
         """Give PW-DiSMEC: DiSMEC with each positive row of label j weighted by ``2 / p_j - 1``.
 
         Qaraei, Schultheis, Gupta and Babbar, "Convex surrogates for unbiased loss functions in extreme
@@ -60,25 +61,26 @@ random_state, n_jobs
         the unbiased estimate of a loss ``l`` is ``l(+) / p + (1 - 1/p) l(-)`` on the noted rows; for the 0-1
         loss, where ``l(-) = 1 - l(+)``, that is ``(2/p - 1) l(+)`` and a constant. Its surrogate puts the
         squared hinge in place of the 0-1 loss, so that it stays convex and bounded below.
+
+        ``class_balanced`` gives PW-DiSMEC-cb, the variant in the tables of the PS-PLT paper: the weight is
+        multiplied by the class-balanced share ``(1 - β) / (1 - β^n)`` of Cui et al. (CVPR 2019) for a label
+        of n rows, with β = 0.9 as in the authors' code. Positive rows of frequent labels then weigh less than
+        negative ones, and those of rare labels stay as they are.
+
+        Examples
+        --------
+        >>> BR.pw_dismec(class_balanced=True).positive_weight
+        'propensity-balanced'
         """
-        return cls.dismec(**({"positive_weight": PROPENSITY} | changes))
+        return cls.dismec(**({"positive_weight": BALANCED if class_balanced else PROPENSITY} | changes))
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
     ) -> list[LabelTree]:
         return [LabelTree.flat(np.flatnonzero(self.label_counts_))] * len(seeds)
 
-    def _check_positive_weight(self) -> float:
-        if not isinstance(self.positive_weight, str):
-            return super()._check_positive_weight()
-        if self.positive_weight != PROPENSITY:
-            raise ValueError(
-                f'positive_weight must be a number above 0 or "{PROPENSITY}"; got {self.positive_weight!r}.'
-            )
-        return 1.0
-
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
-        if self.positive_weight != PROPENSITY:
+        if self.positive_weight not in (PROPENSITY, BALANCED):
             return None
-        a, b = check_constants(self.propensity)
-        return 2.0 * inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b) - 1.0
+        weight = 2.0 * self._label_worth() - 1.0
+        return weight * balanced_share(self.label_counts_) if self.positive_weight == BALANCED else weight

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._positive_weight import inverse_priors, positive_factors
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.tree import LabelTree
 
@@ -49,7 +50,9 @@ class SolverSettings:
     positive_weight: float
     C_scale: str
     weight_bits: int
+    inverse_prior: bool = False  # whether positive rows weigh by their share of a node's rows, too
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
+    label_worth: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,7 @@ class NodeTrainer:
             node_costs(tree, np.diff(indptr), settings),
             _core.feature_order(rows.csr[1], rows.n_features),
             row_weight,
+            None if settings.label_worth is None else positive_factors(tree, Y, settings.label_worth),
         )
 
     def units(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
@@ -114,7 +118,7 @@ class NodeTrainer:
         With ``initial``, a model's forest and which of its trees this is, training goes on from its weights
         and stays near them.
         """
-        positive = positive_weights(self.tree, self.settings)
+        positive = positive_weights(self.tree, np.diff(self.node_indptr), self.settings)
         forest, number = initial or (None, 0)
         nothing = np.zeros(0, np.float32)
         return _core.train_nodes(
@@ -160,9 +164,13 @@ def node_costs(
     return _check_costs(costs)
 
 
-def positive_weights(tree: LabelTree, settings: SolverSettings) -> npt.NDArray[np.float64]:
+def positive_weights(
+    tree: LabelTree, node_sizes: npt.NDArray[np.int64], settings: SolverSettings
+) -> npt.NDArray[np.float64]:
     """Give what an error on a positive row costs at each node, as a multiple of one on a negative row."""
     weights = np.full(tree.n_nodes, settings.positive_weight)
+    if settings.inverse_prior:
+        weights *= inverse_priors(tree, node_sizes)
     if settings.label_weight is not None:
         leaves = tree.label >= 0
         weights[leaves] *= settings.label_weight[tree.label[leaves]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,9 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._estimator import LabelEstimator
+from longleaf._positive_weight import INVERSE_PRIOR, PROPENSITY
 from longleaf._validation import Rows, check_choice, check_count
+from longleaf.linear import SolverSettings
 from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
@@ -47,8 +50,12 @@ class PLT(LabelEstimator):
         A classifier is done when its duality gap is below this share of its objective.
     max_epochs : int
         The most passes over the rows of a node.
-    positive_weight : float
-        What an error on a positive row costs, as a multiple of one on a negative row.
+    positive_weight : float, "propensity" or "inverse-prior"
+        What an error on a positive row costs, as a multiple of one on a negative row. "propensity" makes up
+        for labels that were never noted: ``2 z - 1``, where ``z`` estimates, from the noted labels below a
+        node and their propensities by the constants ``propensity``, whether the row truly has one there.
+        "inverse-prior" is how many rows a node is trained on for one positive row. Such a model has the
+        correction in its scores: asking it with ``tail`` would correct twice (``docs/propensity.md``).
     C_scale : {"none", "log", "linear"}, optional
         Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``. Left out, "log" for
         squared hinge and "none" for log loss.
@@ -58,7 +65,7 @@ class PLT(LabelEstimator):
         Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The paper
         has 2; 3 ranks better, above all with gains (``docs/performance.md``).
     propensity : (A, B)
-        The constants of the propensity model, for ``tail``.
+        The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int
         How many labels ``predict`` gives.
     random_state : int, RandomState or None
@@ -91,6 +98,7 @@ class PLT(LabelEstimator):
     kind: ClassVar[str] = "plt"
     default_costs: ClassVar[Mapping[str, float]] = {"log": 16.0, "squared-hinge": 1.0}
     default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "log"}
+    named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY, INVERSE_PRIOR)
 
     def __init__(
         self,
@@ -105,7 +113,7 @@ class PLT(LabelEstimator):
         threshold: float = 0.1,
         tolerance: float = 0.01,
         max_epochs: int = 200,
-        positive_weight: float = 1.0,
+        positive_weight: float | str = 1.0,
         C_scale: str | None = None,
         weight_bits: int = 8,
         hinge_power: int = 3,
@@ -140,6 +148,10 @@ class PLT(LabelEstimator):
     def paper(cls, **changes: Any) -> Self:
         """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
         return cls(**(preset("paper") | changes))
+
+    def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
+        worth = self._label_worth() if self.positive_weight == PROPENSITY else None
+        return replace(settings, label_worth=worth)
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int

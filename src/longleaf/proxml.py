@@ -24,11 +24,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from longleaf import _core
+from longleaf._positive_weight import PROPENSITY
 from longleaf._training import Facts, TrainingData, logger
 from longleaf._validation import Rows
-from longleaf.br import BR, PROPENSITY
-from longleaf.linear import SolverSettings, positive_weights
-from longleaf.propensity import check_constants, inverse_propensity_from_counts
+from longleaf.br import BR
+from longleaf.linear import SolverSettings, node_rows, positive_weights
 from longleaf.tree import LabelTree
 
 NEXT_TO_NOTHING = 1e-12
@@ -68,6 +68,7 @@ class ProXML(BR):
     hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
     loss: str = "squared-hinge"
+    named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY,)
 
     def __init__(
         self,
@@ -98,10 +99,7 @@ class ProXML(BR):
         self.n_jobs = n_jobs
 
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
-        if self.positive_weight != PROPENSITY:
-            return None
-        a, b = check_constants(self.propensity)
-        return inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b)
+        return self._label_worth() if self.positive_weight == PROPENSITY else None
 
     def _train(
         self,
@@ -114,7 +112,7 @@ class ProXML(BR):
     ) -> tuple[list[_core.WeightArrays], list[Facts]]:
         (tree,), (seed,) = trees, seeds
         X, rows_of_label = scaled_rows(data.rows), data.labels.T.tocsr()
-        positive = positive_weights(tree, settings)
+        positive = positive_weights(tree, np.diff(node_rows(tree, data.labels)[0]), settings)
 
         def solve(node: int) -> tuple[npt.NDArray[np.float32], float, bool]:
             label = int(tree.label[node])

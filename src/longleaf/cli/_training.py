@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from longleaf._positive_weight import check_positive_weight
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
@@ -42,6 +43,19 @@ def check_threshold(threshold: float | None) -> float | None:
     if threshold is not None and not 0 <= threshold < math.inf:
         raise typer.BadParameter(f"--threshold must be a finite number of at least 0; got {threshold:g}.")
     return threshold
+
+
+def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
+    """Read a number above 0 or one of the names."""
+    try:
+        weight: float | str = float(text)
+    except ValueError:
+        weight = text
+    try:
+        check_positive_weight(weight, names)
+    except ValueError as error:
+        raise typer.BadParameter(str(error).replace("positive_weight", "--positive-weight")) from None
+    return weight
 
 
 def is_table(path: str, about_texts: dict[str, Any]) -> bool:

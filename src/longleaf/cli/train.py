@@ -16,6 +16,7 @@ from longleaf.cli._options import (
     DataPath,
     ModelOut,
     Names,
+    Propensity,
     Seed,
     Separator,
     Strict,
@@ -23,6 +24,7 @@ from longleaf.cli._options import (
     TextFields,
     Threads,
     not_empty,
+    parse_propensity,
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import (
@@ -35,6 +37,7 @@ from longleaf.cli._training import (
     is_table,
     load_labelled,
     origin,
+    parse_positive_weight,
     trained_sentence,
 )
 from longleaf.io.names import read_names
@@ -45,6 +48,7 @@ from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
+FLAT_SETTINGS = {"loss", "C", "threshold", "positive_weight"}
 OPTIONS = {"n_trees": "--trees", "max_leaf": "--max-leaf"}
 
 
@@ -96,6 +100,16 @@ def train(
             "--threshold", metavar="W", help="Drop weights of smaller magnitude.", callback=check_threshold
         ),
     ] = None,
+    positive_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--positive-weight",
+            metavar="W",
+            help="What errors on positive rows cost: a number, propensity (for labels that were never "
+            "noted) or inverse-prior. Then do not also ask with --tail.",
+        ),
+    ] = None,
+    propensity: Propensity = None,
     seed: Seed = 1,
     threads: Threads = None,
     model: Annotated[
@@ -130,7 +144,11 @@ def train(
     chosen = given(n_trees=trees, loss=loss, C=cost, arity=arity, max_leaf=max_leaf, tree=tree)
     if threshold is not None:
         chosen["threshold"] = threshold
+    if positive_weight is not None:
+        named = (BR if model is Kind.br else PLT).named_positive_weights
+        chosen["positive_weight"] = parse_positive_weight(positive_weight, named)
     estimator = _make_estimator(model, preset, chosen, seed, threads)
+    estimator.propensity = parse_propensity(propensity, estimator)
     words = _vectorizer.vectorizer_settings(
         analyzer=analyzer,
         ngrams=ngrams,
@@ -164,7 +182,7 @@ def _make_estimator(
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
     if kind is Kind.br:
-        foreign = sorted(set(settings) - {"loss", "C", "threshold"}) + ["preset"] * (preset is not None)
+        foreign = sorted(set(settings) - FLAT_SETTINGS) + ["preset"] * (preset is not None)
         if foreign:
             option = OPTIONS.get(foreign[0], f"--{foreign[0]}")
             raise typer.BadParameter(f"{option} is about trees; it cannot be given with --model br.")
