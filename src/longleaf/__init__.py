@@ -8,6 +8,7 @@ from longleaf import metrics, propensity
 from longleaf._suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
+from longleaf.io.store import save_store
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
@@ -18,6 +19,7 @@ from longleaf.proxml import ProXML
 from longleaf.search import TopK
 from longleaf.sensitivity import Sensitivity, psp_sensitivity
 from longleaf.split import split_rows
+from longleaf.store import Store, load_store
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 from longleaf.tree import LabelTree
@@ -38,6 +40,7 @@ __all__ = [
     "PfastreXML",
     "ProXML",
     "Sensitivity",
+    "Store",
     "Suggestion",
     "Tagger",
     "TextVectorizer",
@@ -45,11 +48,13 @@ __all__ = [
     "Tuning",
     "inverse_propensity",
     "load",
+    "load_store",
     "load_xmlc",
     "metrics",
     "propensity",
     "psp_sensitivity",
     "read_table",
+    "save_store",
     "save_xmlc",
     "split_rows",
     "tune",

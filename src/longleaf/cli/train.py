@@ -39,6 +39,7 @@ from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
+from longleaf.store import is_store, load_store
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 
@@ -132,7 +133,9 @@ def train(
     )
     check_new_model(out, force)
     fields = given(text=text, tags=tags, separator=separator)
-    about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
+    store = load_store(data) if is_store(data) else None
+    named = {} if store is not None and store.tags is not None else given(names=names)
+    about_texts = fields | named | given(strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
     if is_table(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
@@ -140,6 +143,9 @@ def train(
         trained = _train_on_texts(tagger, data, fields, strict)
     else:
         trained = _train_on_features(estimator, data)
+        if store is not None and store.tags is not None:
+            estimator.origin_ |= store.meta["origin"]
+            trained = store.tagger(estimator, None if names is None else read_names(names))
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
