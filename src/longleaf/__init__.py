@@ -13,6 +13,7 @@ from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
 from longleaf.pfastrexml import PfastreXML
+from longleaf.plan import Plan, plan
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.proxml import ProXML
@@ -38,6 +39,7 @@ __all__ = [
     "LabelTree",
     "ModelError",
     "PfastreXML",
+    "Plan",
     "ProXML",
     "Sensitivity",
     "Store",
@@ -51,6 +53,7 @@ __all__ = [
     "load_store",
     "load_xmlc",
     "metrics",
+    "plan",
     "propensity",
     "psp_sensitivity",
     "read_table",

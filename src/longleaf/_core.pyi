@@ -39,6 +39,7 @@ WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in 
 CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
 
 def simd() -> str: ...
+def set_scratch(folder: str, smallest: int) -> None: ...  # working arrays of so many bytes go to files there
 def check_csr(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], cols: int, name: str
 ) -> None: ...

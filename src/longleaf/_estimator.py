@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
+from longleaf._memory import parse_memory, resident_bytes
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._ranker import LabelRanker
 from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
@@ -93,6 +97,8 @@ class LabelEstimator(LabelRanker):
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        memory: str | int | None = None,
+        scratch: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Build the trees and train their classifiers.
 
@@ -106,7 +112,13 @@ class LabelEstimator(LabelRanker):
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        memory : str or int, optional
+            The most memory that the process may take, such as "4G". Training is planned first; then it fits,
+            with weights and working copies on disk where it must, or a ValueError says why it cannot.
+        scratch : str or path, optional
+            The folder of such files; the system's temporary one if left out.
         """
+        begin = resident_bytes()
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
@@ -116,8 +128,15 @@ class LabelEstimator(LabelRanker):
         settings = replace(settings, label_weight=self._label_weight())
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        trees = self._build_trees(data.rows, data.labels, seeds, threads)
-        weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
+        with ExitStack() as files:  # mapped weights outlive their files' names
+            if memory is not None:
+                from longleaf.plan import within  # not above: plans are made of estimators
+
+                limit = parse_memory(memory)
+                folder = files.enter_context(TemporaryDirectory(prefix="longleaf-", dir=scratch))
+                data, threads = within(self, data, seeds, settings, threads, begin, limit, Path(folder))
+            trees = self._build_trees(data.rows, data.labels, seeds, threads)
+            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is
         return self

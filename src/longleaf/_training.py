@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._spill import Spill
 from longleaf._validation import Rows
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
@@ -28,6 +29,7 @@ class TrainingData:
     rows: Rows
     labels: sp.csr_array
     row_weight: npt.NDArray[np.float32] | None
+    spill: Spill | None = None
 
 
 def train_trees(
@@ -44,7 +46,11 @@ def train_trees(
         trainer = NodeTrainer.prepare(
             data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
         )
-        weights, facts = trainer.train(threads=threads, progress=_share(progress, t, len(trees)))
+        share = _share(progress, t, len(trees))
+        if data.spill is None:
+            weights, facts = trainer.train(threads=threads, progress=share)
+        else:
+            weights, facts = data.spill.train(trainer, t, threads, share)
         trained.append((weights, facts))
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:

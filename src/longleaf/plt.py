@@ -172,7 +172,7 @@ def _cluster_trees(
     if name == "merged" and arity & (arity - 1):
         raise ValueError(f'arity must be a power of two with tree="merged"; got {arity}.')
     centroids = _core.label_centroids(
-        *rows.csr, rows.n_features, rows.scale, *_rows_of_labels(labels, seen), threads
+        *rows.csr, rows.n_features, rows.scale, *rows_of_labels(labels, seen), threads
     )
     trees = []
     for seed in seeds:
@@ -192,7 +192,7 @@ def _cluster_trees(
     return trees
 
 
-def _rows_of_labels(
+def rows_of_labels(
     labels: sp.csr_array, seen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """List the rows of each label that occurs, one label after the other; the others have none to list."""

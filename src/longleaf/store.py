@@ -57,7 +57,7 @@ class Store:
     meta: dict[str, Any]
 
     def tagger(self, estimator: LabelEstimator, names: Mapping[str, str] | None = None) -> Tagger:
-        """Give the tagger of an estimator that was trained on ``X`` and ``Y``, as if it had read the texts."""
+        """Give the tagger of an estimator that was trained on ``X`` and ``Y``, as if on the texts."""
         if self.tags is None or self.vectorizer is None:
             raise ValueError("The store must be made of texts to give a tagger; it was made of features.")
         tagger = Tagger(estimator, self.vectorizer, names)
@@ -119,7 +119,12 @@ def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int]) -> Any:
     data = part.get("data", np.broadcast_to(np.float32(1), indices.shape))
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or data.dtype != np.float32:
         raise ValueError("its arrays have other types than a store has.")
-    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(data) != len(indices):
+    if (
+        len(indptr) != shape[0] + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(data) != len(indices)
+    ):
         raise ValueError("its arrays do not fit together.")
     if len(indices) <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
@@ -162,7 +167,7 @@ def convert_texts(
                 writer.add_features(X.indptr, X.indices, X.data)
             if writer.n_rows != Y.shape[0]:
                 raise DataError(
-                    f"The texts must be the same when they are read again; got {writer.n_rows} after {Y.shape[0]}."
+                    f"The texts must be {Y.shape[0]} again when they are read again; got {writer.n_rows}."
                 )
             writer.add_labels(Y.indptr, Y.indices)
             parameters, state = vectorizer.state()

@@ -18,6 +18,7 @@ from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
 from longleaf.cli.info import info
+from longleaf.cli.plan import plan
 from longleaf.cli.predict import predict
 from longleaf.cli.report import report
 from longleaf.cli.serve import serve
@@ -29,7 +30,21 @@ DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, explain, serve, split, tune, compare, report, info, convert):
+for command in (
+    demo,
+    train,
+    predict,
+    evaluate,
+    explain,
+    serve,
+    split,
+    tune,
+    compare,
+    report,
+    info,
+    convert,
+    plan,
+):
     app.command()(command)
 
 

@@ -30,7 +30,7 @@ BATCH_CHARACTERS = 1 << 24
 
 
 def data_form(path: str) -> str | None:
-    """Tell a table from an XMLC file or a store by its name, or else by its first bytes; None if nothing says.
+    """Tell a table from an XMLC file or a store by name, or else by its first bytes; None if nothing says.
 
     Nothing is read of what can be read only once, such as standard input.
     """

@@ -27,7 +27,7 @@ def convert(
         list[str],
         typer.Argument(
             metavar="DATA...",
-            help="Files as `longleaf train` takes them, all XMLC or all tables of texts; their rows are joined.",
+            help="Files as for `longleaf train`, all XMLC or all tables of texts; their rows are joined.",
         ),
     ],
     out: Annotated[

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from longleaf._validation import DataError
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._data import check_new_model
 from longleaf.cli._options import (
     DataPath,
+    MemoryLimit,
     ModelOut,
     Names,
     Seed,
@@ -113,6 +116,7 @@ def train(
     max_features: _vectorizer.MaxFeatures = None,
     hashing: _vectorizer.Hash = None,
     keep_case: _vectorizer.KeepCase = False,
+    memory: MemoryLimit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
@@ -138,11 +142,13 @@ def train(
     about_texts = fields | named | given(strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
     if is_table(data, about_texts):
+        if memory is not None:
+            raise DataError("--memory needs a store or an XMLC file: bring texts there by longleaf convert.")
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
         tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
         trained = _train_on_texts(tagger, data, fields, strict)
     else:
-        trained = _train_on_features(estimator, data)
+        trained = _train_on_features(estimator, data, {"memory": memory, "scratch": Path(out).parent})
         if store is not None and store.tags is not None:
             estimator.origin_ |= store.meta["origin"]
             trained = store.tagger(estimator, None if names is None else read_names(names))
@@ -171,10 +177,10 @@ def _make_estimator(
     return estimator
 
 
-def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
+def _train_on_features(estimator: PLT | BR, path: str, room: dict[str, Any]) -> PLT | BR:
     rows = load_labelled(path)
     with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress)
+        estimator.fit(rows.X, rows.Y, progress=progress, **room)
     estimator.origin_ |= origin(rows)
     return estimator
 

@@ -80,8 +80,8 @@ def check_target(path: StrPath, force: bool = False, kind: str = "model") -> Non
         raise ModelExistsError(f"Only a longleaf model is ever replaced: {error}") from None
     if (found.kind == DATA) != (kind == DATA):
         raise ModelExistsError(
-            f"{os.fspath(path)} holds {'data' if found.kind == DATA else 'a model'}, which is not replaced by "
-            f"{'data' if kind == DATA else 'a model'}; choose another path."
+            f"{os.fspath(path)} holds {'data' if found.kind == DATA else 'a model'}, "
+            f"which is not replaced by {'data' if kind == DATA else 'a model'}; choose another path."
         )
     ours = {MANIFEST} | {f"{name}.npy" for name in found.arrays}
     for file in _files(target):
@@ -119,9 +119,7 @@ def save_folder(
     write_folder(path, kind, fill, force)
 
 
-def write_folder(
-    path: StrPath, kind: str, fill: Callable[[Path], Manifest], force: bool = False
-) -> None:
+def write_folder(path: StrPath, kind: str, fill: Callable[[Path], Manifest], force: bool = False) -> None:
     """Write a folder as :func:`save_folder` does, its arrays by a function of the caller's.
 
     Parameters
