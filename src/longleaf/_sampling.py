@@ -81,7 +81,7 @@ def _from_fewer_rows(
 ) -> tuple[Floats, float]:
     first, cost = trainer.units()
     unit = int(random.choice(units))
-    share = allowed / cost[unit]
+    share = min(1.0, allowed / cost[unit])
     begin, end = int(first[unit]), int(first[unit + 1])
     half = _train(thinned(trainer, share / 2, end, random), begin, end)
     whole = _train(thinned(trainer, share, end, random), begin, end)

@@ -108,7 +108,8 @@ def plan(
     Examples
     --------
     >>> import longleaf as ll
-    >>> X, Y = ll.datasets.make_hierarchy(500, 2000, 100, random_state=1)
+    >>> from longleaf.datasets import make_hierarchy
+    >>> X, Y = make_hierarchy(500, 2000, 100, random_state=1)
     >>> plan = ll.plan(X, Y, ll.PLT(n_trees=1, max_leaf=10, arity=4, random_state=1))
     >>> plan.nodes, [level.nodes for level in plan.levels]
     (121, [4, 16, 100])
