@@ -1,6 +1,7 @@
 """Plans: exact where the tree says it, close where a sample does; and training within a limit of memory."""
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, run_well
+from cli_helpers import complaint, run, run_well
 from longleaf._memory import Means, Sizes, UnitSize, account, parse_memory
 from longleaf._parts import join_parts
 from longleaf._sampling import estimate_centroid_entries, estimate_tree, thinned
@@ -171,7 +172,7 @@ def test_a_model_trained_within_a_limit_is_the_same_model(
     data: tuple[object, object], model: ll.PLT, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     on_disk = (Means(1, spill=True, scratch=True, parts=3), {"clustering": 0, "training": 0})
-    monkeypatch.setattr("longleaf.plan.choose_means", lambda *_: on_disk)
+    monkeypatch.setattr(sys.modules["longleaf.plan"], "choose_means", lambda *_: on_disk)
     limited = ll.PLT(**model.get_params()).fit(*data, memory="100G", scratch=tmp_path)
     assert not list(tmp_path.iterdir())  # the files are gone, the mapped weights stay
     for mine, want in zip(limited.weights_, model.weights_, strict=True):
@@ -193,6 +194,8 @@ def test_the_command_says_it_all(data: tuple[object, object], tmp_path: Path) ->
     assert found["trees"] == 3
     assert found["threads"] == 1
     run_well("train", tmp_path / "train.txt", "-o", tmp_path / "m.ll", "--trees", 1, "--memory", "8G")
-    refused = complaint("train", tmp_path / "train.txt", "-o", tmp_path / "x.ll", "--memory", "2M")
-    assert "Training must have" in refused
+    refused = run("train", tmp_path / "train.txt", "-o", tmp_path / "x.ll", "--memory", "2M")
+    assert refused.status == 2
+    assert "Training must have" in refused.stderr.splitlines()[-1]
+    assert not (tmp_path / "x.ll").exists()
     assert "--memory must be a size" in complaint("plan", tmp_path / "train.txt", "--memory", "much")

@@ -84,10 +84,10 @@ def test_faults_name_file_and_line_and_leave_nothing(
 
 
 def test_blocks_of_rows_become_a_store(tmp_path: Path) -> None:
-    X, Y = make_hierarchy(100, 60, 20, random_state=1)
+    X, Y = make_hierarchy(100, 200, 20, random_state=1)
     ll.save_store(tmp_path / "store", ((X[i : i + 30], Y[i : i + 30]) for i in range(0, 100, 30)))
     assert_same(ll.load_store(tmp_path / "store"), X, Y)
-    with pytest.raises(ValueError, match="X of block 1 must have 60 features"):
+    with pytest.raises(ValueError, match="X of block 1 must have 200 features"):
         ll.save_store(tmp_path / "other", [(X, Y), (X[:, :50], Y)])
     with pytest.raises(ll.DataError, match="at least one pair"):
         ll.save_store(tmp_path / "other", [])
@@ -105,7 +105,7 @@ def test_training_takes_the_mapped_arrays_as_they_are(rows: Path, tmp_path: Path
 
 
 def test_labels_that_need_no_copy_are_checked_all_the_same() -> None:
-    _, Y = make_hierarchy(50, 60, 20, random_state=1)
+    _, Y = make_hierarchy(50, 200, 20, random_state=1)
     assert np.shares_memory(check_labels(Y).indices, Y.indices)
     doubled = Y * 2
     assert check_labels(doubled).data.max() == 1

@@ -19,17 +19,20 @@ def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
     n_labels : int, optional
         How many labels there must be.
     """
-    if not sp.issparse(Y) or Y.format != "csr" or Y.ndim != 2 or Y.dtype != np.float32:
+    matrix: Any = Y if sp.issparse(Y) else None
+    if matrix is None or matrix.format != "csr" or matrix.ndim != 2 or matrix.dtype != np.float32:
         return None
-    if Y.indices.dtype != np.int32 or Y.indptr.dtype != np.int32 or n_labels not in (None, Y.shape[1]):
+    if n_labels not in (None, matrix.shape[1]):
         return None
-    size = len(Y.indices)
-    whole = Y.indptr[0] == 0 and Y.indptr[-1] == size == len(Y.data)
-    if not whole or not Y.has_canonical_format or not _all_ones(Y.data):
+    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    if indices.dtype != np.int32 or indptr.dtype != np.int32:
         return None
-    if size and (Y.indices.min() < 0 or Y.indices.max() >= Y.shape[1]):
+    whole = indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+    if not whole or not matrix.has_canonical_format or not _all_ones(data):
         return None
-    indicator: sp.csr_array = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=Y.shape)
+    if len(indices) and (indices.min() < 0 or indices.max() >= matrix.shape[1]):
+        return None
+    indicator: sp.csr_array = sp.csr_array((data, indices, indptr), shape=matrix.shape)
     indicator.has_canonical_format = True
     return indicator
 

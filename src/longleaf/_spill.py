@@ -48,8 +48,8 @@ class WeightFiles:
         closing["bytes"] = np.zeros(SPARE_BYTES, np.uint8)
         for name, array in closing.items():
             self._arrays[name].append(array)
-        for array in self._arrays.values():
-            array.finish(checked=False)
+        for file in self._arrays.values():
+            file.finish(checked=False)
         return {
             name: np.asarray(np.load(self._folder / f"{name}.npy", mmap_mode="r")) for name in self._arrays
         }

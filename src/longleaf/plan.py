@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.utils import check_random_state
 from longleaf._estimator import LabelEstimator
 from longleaf._means import check_clustering, choose_means, find_sizes
 from longleaf._memory import Means, parse_memory, resident_bytes
-from longleaf._sampling import estimate_centroid_entries, estimate_tree
+from longleaf._sampling import Clock, estimate_centroid_entries, estimate_tree
 from longleaf._spill import Spill, scratch_files
 from longleaf._training import TrainingData
 from longleaf._validation import LabelsLike, check_count, check_number, check_threads
@@ -52,7 +51,7 @@ class Plan:
     levels : list of Level
         Of one tree.
     seconds : float
-        From the call of ``fit`` to its end; saving included, reading not.
+        From the call of ``fit`` to its end if nothing else keeps the machine busy; saving included.
     memory_bytes : int
         The peak of the whole process. Pages of a memory-mapped store are not counted: the system drops them
         when it needs room.
@@ -149,14 +148,14 @@ def plan_training(
         )
     if limit is not None:
         check_clustering(model, data, entries, len(seen), begin, limit)
-    begun = time.perf_counter()
+    clock = Clock()
     tree = model._build_trees(data.rows, data.labels, seeds[:1], threads)[0]
-    one_tree = time.perf_counter() - begun
-    begun = time.perf_counter()
+    one_tree = clock.seconds()
+    clock = Clock()
     trainer = NodeTrainer.prepare(
         data.rows, data.labels, tree, settings, seed=seeds[0], row_weight=data.row_weight
     )
-    preparing = time.perf_counter() - begun
+    preparing = clock.seconds()
     estimate = estimate_tree(trainer, min(1.0, share * len(seeds)), random)
     sizes = find_sizes(model, data, trainer, estimate, entries, len(seen), len(seeds), threads)
     means, phases = choose_means(sizes, threads, begin, limit)

@@ -128,7 +128,8 @@ def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int]) -> Any:
         raise ValueError("its arrays do not fit together.")
     if len(indices) <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
-    matrix = sp.csr_matrix(shape, dtype=np.float32)
+    make: Any = sp.csr_matrix
+    matrix = make(shape, dtype=np.float32)
     # not by the constructor, which widens the indices of more than 2**31 entries by a copy
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     matrix.has_canonical_format = True  # as it was written

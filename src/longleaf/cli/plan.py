@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-import time
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
 
+from longleaf._sampling import Clock
 from longleaf._tags import TagCollector
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._tables import given, open_table, report
@@ -38,7 +38,7 @@ WORD_OPTIONS = ("analyzer", "ngrams", "chars", "min_df", "max_df", "max_features
 
 def plan(data: str, as_json: bool = False, memory: str | None = None, **options: Any) -> None:
     """Say what training on DATA will take: nodes, rows per level, memory, size and time."""
-    start = time.perf_counter()
+    clock = Clock()
     chosen = given(
         n_trees=options["trees"],
         loss=options["loss"],
@@ -59,7 +59,7 @@ def plan(data: str, as_json: bool = False, memory: str | None = None, **options:
     else:
         rows = load_labelled(data)
         X, Y = rows.X, rows.Y
-    reading, before = time.perf_counter() - start, _console.peak_memory()
+    reading, before = clock.seconds(), _console.peak_memory()
     with _console.waiting("planning"):
         found = plan_training(X, Y, estimator, memory=memory)
     found = replace(found, seconds=found.seconds + reading, memory_bytes=max(found.memory_bytes, before))
