@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._memory import parse_memory, resident_bytes
+from longleaf._memory import parse_memory, release_unused, resident_bytes
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._ranker import LabelRanker
 from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
@@ -136,6 +136,7 @@ class LabelEstimator(LabelRanker):
                 folder = files.enter_context(TemporaryDirectory(prefix="longleaf-", dir=scratch))
                 data, threads = within(self, data, seeds, settings, threads, begin, limit, Path(folder))
             trees = self._build_trees(data.rows, data.labels, seeds, threads)
+            release_unused()
             weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is

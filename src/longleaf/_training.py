@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._memory import release_unused
 from longleaf._spill import Spill
 from longleaf._validation import Rows
 from longleaf.linear import NodeTrainer, SolverSettings
@@ -52,6 +53,7 @@ def train_trees(
         else:
             weights, facts = data.spill.train(trainer, t, threads, share)
         trained.append((weights, facts))
+        release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:
             logger.warning(
