@@ -10,6 +10,7 @@
 
 #include "forest.h"
 #include "kernels.h"
+#include "scratch.h"
 
 using namespace nb::literals;
 
@@ -269,6 +270,7 @@ nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list
 
 void bind_engine(nb::module_& m) {
   m.attr("CHUNK_WIDTH") = kChunkWidth;
+  m.def("set_scratch", &set_scratch, "folder"_a, "smallest"_a);
   m.def("simd", [] { return std::string(kernels().name); });
   m.def("check_csr", &py_check_csr, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "cols"_a, "name"_a);
   m.def("row_scales", &py_row_scales, "indptr"_a.noconvert(), "data"_a.noconvert());

@@ -1,8 +1,6 @@
 // Reading and writing XMLC text, as Python calls it.
 #include "bindings.h"
 
-#include <cstdlib>
-
 #include "xmlc.h"
 
 namespace longleaf::python {
@@ -14,26 +12,18 @@ std::span<const T> as_span(const In<T>& array) {
     return {array.data(), array.size()};
 }
 
-// The buffer becomes a NumPy array without a copy; the array owns the memory from here on.
-template <typename T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(Buffer<T>&& buffer) {
-    const size_t size = buffer.size();
-    auto owner = buffer.release();
-    T* data = owner.get();
-    nb::capsule capsule(data, [](void* memory) noexcept { std::free(memory); });
-    (void)owner.release();
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, capsule);
+nb::tuple as_tuple(ParsedXmlc parsed) {
+    auto& [x, y] = parsed;
+    return nb::make_tuple(nb::make_tuple(x.n_rows, x.n_columns, y.n_columns), to_numpy(std::move(x.indptr)),
+                          to_numpy(std::move(x.indices)), to_numpy(std::move(x.data)),
+                          to_numpy(std::move(y.indptr)), to_numpy(std::move(y.indices)));
 }
 
 nb::tuple finish_xmlc(XmlcParser& parser) {
-    ParsedXmlc parsed = [&] {
+    return as_tuple([&] {
         nb::gil_scoped_release release;
         return parser.finish();
-    }();
-    auto& [x, y] = parsed;
-    return nb::make_tuple(nb::make_tuple(x.n_rows, x.n_columns, y.n_columns), as_array(std::move(x.indptr)),
-                          as_array(std::move(x.indices)), as_array(std::move(x.data)),
-                          as_array(std::move(y.indptr)), as_array(std::move(y.indices)));
+    }());
 }
 
 nb::bytes format_xmlc_bytes(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_data,
@@ -67,6 +57,7 @@ void bind_xmlc(nb::module_& m) {
                 self.feed(bytes, size);
             },
             nb::arg("text"))
+        .def("take", [](XmlcParser& self) { return as_tuple(self.take()); })
         .def("finish", &finish_xmlc);
     m.def("format_xmlc", &format_xmlc_bytes, nb::arg("x_indptr").noconvert(), nb::arg("x_indices").noconvert(),
           nb::arg("x_data").noconvert(), nb::arg("y_indptr").noconvert(), nb::arg("y_indices").noconvert(),

@@ -7,8 +7,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdlib>
 #include <vector>
 
+#include "buffer.h"
 #include "parallel.h"
 
 namespace nb = nanobind;
@@ -26,6 +28,17 @@ Out<T> to_numpy(std::vector<T> values, std::vector<size_t> shape = {}) {
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return Out<T>(kept->data(), shape.size(), shape.data(), owner);
+}
+
+// The same of a buffer: it becomes the array without a copy.
+template <class T>
+Out<T> to_numpy(Buffer<T>&& buffer) {
+  const size_t size = buffer.size();
+  auto memory = buffer.release();
+  T* data = memory.get();
+  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+  (void)memory.release();
+  return Out<T>(data, 1, &size, owner);
 }
 
 // Asks Python for signals and hands progress over; errors raised by either stop the work and come out of run().

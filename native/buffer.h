@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace longleaf {
 
@@ -22,6 +23,13 @@ class Buffer {
   public:
     using Owner = std::unique_ptr<T, Free>;
 
+    Buffer() = default;
+    Buffer(Buffer&& other) noexcept { swap(other); }
+    Buffer& operator=(Buffer&& other) noexcept {
+        Buffer(std::move(other)).swap(*this);
+        return *this;
+    }
+
     T* data() { return memory_.get(); }
     const T* data() const { return memory_.get(); }
     T* begin() { return data(); }
@@ -32,6 +40,12 @@ class Buffer {
     void push_back(T value) {
         if (size_ == capacity_) resize_memory(std::max<size_t>(1024, capacity_ * 2));
         memory_.get()[size_++] = value;
+    }
+
+    void append(const T* values, size_t n) {
+        if (n > capacity_ - size_) resize_memory(std::max<size_t>(size_ + n, capacity_ * 2));
+        std::copy_n(values, n, memory_.get() + size_);
+        size_ += n;
     }
 
     // Forget all but the first `size` elements.
@@ -45,6 +59,12 @@ class Buffer {
     }
 
   private:
+    void swap(Buffer& other) noexcept {
+        std::swap(memory_, other.memory_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
+
     void resize_memory(size_t capacity) {
         if (capacity > static_cast<size_t>(-1) / (2 * sizeof(T))) throw std::bad_alloc();
         void* memory = std::realloc(memory_.get(), capacity * sizeof(T));

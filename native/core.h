@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "buffer.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -39,8 +40,8 @@ enum class Loss : int { logistic = 0, squared_hinge = 1 };
 // The sum of the rows that carry a label, scaled to unit length; one sparse vector per wanted label.
 struct LabelCentroids {
   std::vector<int64_t> indptr;
-  std::vector<int32_t> indices;
-  std::vector<float> data;
+  Buffer<int32_t> indices;
+  Buffer<float> data;
 };
 LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
                                Work& work);

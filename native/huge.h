@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+#include "scratch.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -23,6 +25,7 @@ struct HugeAllocator {
 
   T* allocate(size_t n) {
     const size_t bytes = n * sizeof(T);
+    if (void* memory = scratch_allocate(bytes)) return static_cast<T*>(memory);
     const size_t alignment = bytes >= kPage ? kPage : 64;
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (memory == nullptr) throw std::bad_alloc();
@@ -31,7 +34,9 @@ struct HugeAllocator {
 #endif
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, size_t) { std::free(memory); }
+  void deallocate(T* memory, size_t) {
+    if (!scratch_free(memory)) std::free(memory);
+  }
   template <class U>
   bool operator==(const HugeAllocator<U>&) const { return true; }
 };

@@ -45,6 +45,10 @@ class Splitter {
     feature_.clear();
     value_.clear();
     used_.clear();
+    int64_t entries = 0;
+    for (int32_t i = 0; i < size; ++i) entries += centroids_.row_size(labels[i]);
+    feature_.reserve(size_t(entries));  // growing would hold them twice
+    value_.reserve(size_t(entries));
     for (int32_t i = 0; i < size; ++i) {
       for (int64_t j = centroids_.indptr[labels[i]]; j < centroids_.indptr[labels[i] + 1]; ++j) {
         int32_t& local = local_[centroids_.indices[j]];

@@ -96,6 +96,14 @@ void XmlcParser::keep_unfinished(const char* text, size_t size) {
     fail_header(unfinished_);
 }
 
+ParsedXmlc XmlcParser::take() {
+    if (!usable_) throw std::logic_error("a parser cannot be used again after finish or an error");
+    ParsedXmlc rows = std::move(parsed_);  // what is left are the sizes, and empty buffers
+    if (line_ > 0)
+        for (ParsedMatrix* matrix : {&parsed_.features, &parsed_.labels}) matrix->indptr.push_back(0);
+    return rows;
+}
+
 ParsedXmlc XmlcParser::finish() {
     if (!unfinished_.empty()) feed("\n", 1);
     if (!usable_) throw std::logic_error("a parser cannot be used again after finish or an error");

@@ -41,7 +41,8 @@ class XmlcParser {
   public:
     explicit XmlcParser(XmlcForm form) : form_(form) {}
     void feed(const char* text, size_t size);
-    ParsedXmlc finish();  // once, after the last piece
+    ParsedXmlc take();    // the rows read since the last call, so that they need not all be held at once
+    ParsedXmlc finish();  // once, after the last piece: the rest
 
   private:
     void keep_unfinished(const char* text, size_t size);

@@ -9,16 +9,19 @@ from longleaf._suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
 from longleaf.importing import import_model
+from longleaf.io.store import save_store
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
 from longleaf.pfastrexml import PfastreXML
+from longleaf.plan import Plan, plan
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.proxml import ProXML
 from longleaf.search import TopK
 from longleaf.sensitivity import Sensitivity, psp_sensitivity
 from longleaf.split import split_rows
+from longleaf.store import Store, load_store
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 from longleaf.tree import LabelTree
@@ -37,8 +40,10 @@ __all__ = [
     "LabelTree",
     "ModelError",
     "PfastreXML",
+    "Plan",
     "ProXML",
     "Sensitivity",
+    "Store",
     "Suggestion",
     "Tagger",
     "TextVectorizer",
@@ -47,11 +52,14 @@ __all__ = [
     "import_model",
     "inverse_propensity",
     "load",
+    "load_store",
     "load_xmlc",
     "metrics",
+    "plan",
     "propensity",
     "psp_sensitivity",
     "read_table",
+    "save_store",
     "save_xmlc",
     "split_rows",
     "tune",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +20,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
 from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
+from longleaf._memory import parse_memory, release_unused, resident_bytes
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
+from longleaf._part_store import PartStore
 from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._ranker import LabelRanker
+from longleaf._scratch import scratch_files
 from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
 from longleaf._validation import (
     LabelsLike,
@@ -99,6 +105,8 @@ class LabelEstimator(LabelRanker):
         *,
         progress: Callable[[float], None] | None = None,
         checkpoint: StrPath | None = None,
+        memory: str | int | None = None,
+        scratch: StrPath | None = None,
     ) -> Self:
         """Build the trees and train their classifiers.
 
@@ -116,29 +124,46 @@ class LabelEstimator(LabelRanker):
             A folder that keeps what is finished, made if it is not there: a training that was killed goes on
             from there when the same is asked for again, and ends in the same bits. It stays when the training
             is done. A folder that belongs to other data or settings is refused.
+        memory : str or int, optional
+            The most memory that the process may take, such as "4G". Training is planned first; then it fits,
+            with weights and working copies on disk where it must, or a ValueError says why it cannot.
+        scratch : str or path, optional
+            The folder of such files; the system's temporary one if left out.
         """
+        begin = resident_bytes()
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
-        if checkpoint is not None and not self.can_resume:
-            raise ValueError(
-                f"checkpoint must be None for {type(self).__name__}, whose training cannot resume."
-            )
+        for name, given in (("checkpoint", checkpoint), ("memory", memory)):
+            if given is not None and not self.can_resume:
+                raise ValueError(
+                    f"{name} must be None for {type(self).__name__}, whose training does not fall into parts."
+                )
         data = self._begin_fit(X, y, sample_weight)
         settings = self._weigh_labels(settings)
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        if checkpoint is None:
-            trees = list(self._build_trees(data.rows, data.labels, seeds, threads))
-            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
-        else:
-            training = describe_training(self.kind, self.get_params(deep=False), seeds, data)
-            with open_checkpoint(checkpoint, training, any_seeds=self.random_state is None) as (store, seeds):
-                build = partial(self._build_trees, data.rows, data.labels, threads=threads)
+        with ExitStack() as files:  # mapped weights outlive their files' names
+            store = None
+            if memory is not None:
+                from longleaf.plan import within  # not above: plans are made of estimators
+
+                folder = Path(files.enter_context(TemporaryDirectory(prefix="longleaf-", dir=scratch)))
+                means = within(self, data, seeds, settings, threads, begin, parse_memory(memory), folder)
+                threads, store = means.threads, PartStore(folder) if means.spill else None
+                files.enter_context(scratch_files(folder if means.scratch else None))
+            build = partial(self._build_trees, data.rows, data.labels, threads=threads)
+            if checkpoint is None:
+                trees = list(build(seeds))
+            else:
+                training = describe_training(self.kind, self.get_params(deep=False), seeds, data)
+                kept = open_checkpoint(checkpoint, training, any_seeds=self.random_state is None)
+                store, seeds = files.enter_context(kept)
                 trees = kept_trees(store, seeds, build)
-                weights, self.training_ = train_trees(data, trees, seeds, settings, threads, progress, store)
+            release_unused()
+            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress, store)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is
         return self
@@ -157,9 +182,10 @@ class LabelEstimator(LabelRanker):
         settings: SolverSettings,
         threads: int,
         progress: Callable[[float], None] | None,
+        store: PartStore | None,
     ) -> tuple[list[_core.WeightArrays], list[Facts]]:
-        """Give the weights of each tree and what it took."""
-        return train_trees(data, trees, seeds, settings, threads, progress)
+        """Give the weights of each tree and what it took; with a store, they go there as they are made."""
+        return train_trees(data, trees, seeds, settings, threads, progress, store)
 
     def _solver_settings(self) -> SolverSettings:
         loss = check_choice(self.loss, "loss", LOSSES)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._memory import release_unused
 from longleaf._part_store import Facts as Facts
 from longleaf._part_store import PartStore
 from longleaf._part_training import train_by_parts
@@ -56,6 +57,7 @@ def train_trees(
         else:
             weights, facts = train_by_parts(trainer, store, t, threads, share)
         trained.append((weights, facts))
+        release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:
             logger.warning(

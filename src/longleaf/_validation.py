@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._indicator import ready_indicator
 
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
@@ -58,7 +59,10 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     -------
     scipy.sparse.csr_array, float32 [rows, labels]
         Ones at the labels; int32 indices (int64 beyond 2**31 labels in all), sorted and without repetition.
+        What has this form already is not copied: leave the result as it is.
     """
+    if (ready := ready_indicator(Y, n_labels)) is not None:
+        return ready
     if is_label_lists(Y):
         rows, columns, shape = _pairs_of_lists(Y, n_labels, name)
     else:
@@ -234,9 +238,7 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
 def _matrix_of_numbers(X: Any, name: str) -> Any:
     """Give a sparse or dense 2-D matrix of real numbers; scikit-learn's checks look for some of the words."""
     matrix: Any = X if sp.issparse(X) else np.asarray(X)
-    if (
-        matrix.dtype == object and matrix.ndim == 2
-    ):  # a table of mixed columns, or numbers that were read as such
+    if matrix.dtype == object and matrix.ndim == 2:  # mixed columns, or numbers that were read as such
         matrix = matrix.astype(np.float64)
     if matrix.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers; got {matrix.dtype}. Complex data not supported.")

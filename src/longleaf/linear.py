@@ -183,7 +183,11 @@ def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], 
     The rows of a node's parent train its classifier; its own rows are the positive ones.
     """
     return _core.node_rows(
-        Y.indptr.astype(np.int64), Y.indices.astype(np.int32), Y.shape[1], tree.first_child, tree.label
+        Y.indptr.astype(np.int64, copy=False),
+        Y.indices.astype(np.int32, copy=False),
+        Y.shape[1],
+        tree.first_child,
+        tree.label,
     )
 
 

@@ -141,7 +141,9 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Grow the trees and note the mean row of each label; arguments as in `longleaf.PLT.fit`."""
         if checkpoint is not None:
-            raise ValueError("checkpoint must be None for PfastreXML, whose training cannot resume.")
+            raise ValueError(
+                "checkpoint must be None for PfastreXML, whose training does not fall into parts."
+            )
         self._check_settings()
         rows, labels = check_features(X, normalize=self.normalize), check_labels(y, name="y")
         if rows.n_rows != labels.shape[0] or labels.nnz == 0:

@@ -183,14 +183,8 @@ def _cluster_trees(
     """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
     if name == "merged" and arity & (arity - 1):
         raise ValueError(f'arity must be a power of two with tree="merged"; got {arity}.')
-    rows_of_label = labels.T.tocsr()[seen]
     centroids = _core.label_centroids(
-        *rows.csr,
-        rows.n_features,
-        rows.scale,
-        rows_of_label.indptr.astype(np.int64),
-        rows_of_label.indices.astype(np.int32),
-        threads,
+        *rows.csr, rows.n_features, rows.scale, *rows_of_labels(labels, seen), threads
     )
     for seed in seeds:
         order, begin, end, parent = _core.cluster_labels(
@@ -206,6 +200,16 @@ def _cluster_trees(
         )
         tree = LabelTree.from_clusters(seen[order], begin, end, parent)
         yield tree.merge_levels(arity.bit_length() - 1) if name == "merged" and arity > 2 else tree
+
+
+def rows_of_labels(
+    labels: sp.csr_array, seen: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """List the rows of each label that occurs, one label after the other; the others have none to list."""
+    ones = np.broadcast_to(np.int8(1), labels.nnz)
+    by_label = sp.csr_array((ones, labels.indices, labels.indptr), shape=labels.shape).tocsc()
+    starts = by_label.indptr[np.append(seen, labels.shape[1])]
+    return starts.astype(np.int64), by_label.indices.astype(np.int32, copy=False)
 
 
 def _check_given_trees(

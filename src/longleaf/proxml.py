@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from longleaf import _core
+from longleaf._part_store import PartStore
 from longleaf._positive_weight import PROPENSITY
 from longleaf._training import Facts, TrainingData, logger
 from longleaf._validation import Rows
@@ -109,6 +110,7 @@ class ProXML(BR):
         settings: SolverSettings,
         threads: int,
         progress: Callable[[float], None] | None,
+        store: PartStore | None,
     ) -> tuple[list[_core.WeightArrays], list[Facts]]:
         (tree,), (seed,) = trees, seeds
         X, rows_of_label = scaled_rows(data.rows), data.labels.T.tocsr()

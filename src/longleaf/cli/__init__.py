@@ -13,11 +13,13 @@ import typer
 from longleaf import __version__
 from longleaf.cli import _console
 from longleaf.cli.compare import compare
+from longleaf.cli.convert import convert
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
 from longleaf.cli.import_ import import_
 from longleaf.cli.info import info
+from longleaf.cli.plan import plan
 from longleaf.cli.predict import predict
 from longleaf.cli.report import report
 from longleaf.cli.serve import serve
@@ -29,7 +31,21 @@ DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
-for command in (demo, train, predict, evaluate, explain, serve, split, tune, compare, report, info):
+for command in (
+    demo,
+    train,
+    predict,
+    evaluate,
+    explain,
+    serve,
+    split,
+    tune,
+    compare,
+    report,
+    info,
+    convert,
+    plan,
+):
     app.command()(command)
 app.command("import")(import_)
 

@@ -18,6 +18,7 @@ from longleaf.io import storage
 from longleaf.io._replace import staging_folder
 from longleaf.io.streams import open_replacing, read_chunks
 from longleaf.io.xmlc import load_xmlc
+from longleaf.store import load_store
 
 if TYPE_CHECKING:
     from longleaf._estimator import LabelEstimator
@@ -59,7 +60,10 @@ def open_source(path: str) -> str | BinaryIO:
 
 
 def load_data(path: str) -> Data:
-    """Read a data set; the one place that knows which formats there are."""
+    """Read a data set, or open a store; the one place that knows which formats there are."""
+    if path != STANDARD_INPUT and Path(path).is_dir():
+        store = load_store(path)
+        return Data(os.fspath(path), store.X, store.Y)
     X, Y = load_xmlc(open_source(path))
     return Data("<stdin>" if path == STANDARD_INPUT else os.fspath(path), X, Y)
 
@@ -120,10 +124,10 @@ def check_new_file(path: str, force: bool) -> None:
         raise _ProbedError  # a file can be made there; it is gone again, and what was there stays
 
 
-def check_new_model(path: str, force: bool) -> None:
-    """Refuse, before any work, a path that no model can be saved to or that is taken."""
+def check_new_model(path: str, force: bool, kind: str = "model") -> None:
+    """Refuse, before any work, a path that no model (or store) can be saved to or that is taken."""
     try:
-        storage.check_target(path, force)
+        storage.check_target(path, force, kind)
     except ModelExistsError as error:
         raise ModelExistsError(str(error).replace("with force", "with --force")) from None
     with staging_folder(Path(os.path.realpath(path))):

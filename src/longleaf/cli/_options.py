@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from longleaf._memory import parse_memory
+
 if TYPE_CHECKING:
     from longleaf._estimator import LabelEstimator
 
@@ -24,6 +26,14 @@ def not_empty(path: str | None) -> str | None:
     if path == "":
         raise typer.BadParameter("it must name a file or folder; got an empty string.")
     return path
+
+
+def check_memory(size: str | None) -> str | None:
+    """Refuse what is not a size."""
+    try:
+        return size if size is None else str(parse_memory(size))
+    except ValueError as error:
+        raise typer.BadParameter(str(error).replace("memory must", "--memory must")) from None
 
 
 ModelPath = Annotated[
@@ -114,6 +124,15 @@ Beam = Annotated[
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="The most memory to take, such as 4G: training fits, or says why it cannot.",
+        callback=check_memory,
+    ),
 ]
 
 

@@ -22,7 +22,7 @@ from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
 from longleaf.tagger import Tagger
 
-TABLE, XMLC = "table", "xmlc"
+TABLE, XMLC, STORE = "table", "xmlc", "store"
 XMLC_HEADER = re.compile(rb"\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?(\n|$)")
 HEAD_BYTES = 200
 BATCH_TEXTS = 4096
@@ -30,12 +30,14 @@ BATCH_CHARACTERS = 1 << 24
 
 
 def data_form(path: str) -> str | None:
-    """Tell a table from an XMLC file by its name, or else by its first bytes; None if neither says.
+    """Tell a table from an XMLC file or a store by name, or else by its first bytes; None if nothing says.
 
     Nothing is read of what can be read only once, such as standard input.
     """
     if path == STANDARD_INPUT:
         return None
+    if Path(path).is_dir():
+        return STORE
     if table_format(path) is not None:
         return TABLE
     if not Path(path).is_file():

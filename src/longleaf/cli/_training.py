@@ -13,7 +13,7 @@ from longleaf._positive_weight import check_positive_weight
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
-from longleaf.cli._tables import TABLE, XMLC, data_form
+from longleaf.cli._tables import STORE, TABLE, XMLC, data_form
 from longleaf.io import storage
 from longleaf.plt import TREES
 
@@ -61,8 +61,9 @@ def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
 def is_table(path: str, about_texts: dict[str, Any]) -> bool:
     """Tell texts from features, by what was asked for or by the file; refuse if they do not agree."""
     form = data_form(path)
-    if about_texts and form == XMLC:
-        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {path} is an XMLC file.")
+    if about_texts and form in (XMLC, STORE):
+        found = "an XMLC file" if form == XMLC else "a folder"
+        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {path} is {found}.")
     return bool(about_texts) or form == TABLE
 
 

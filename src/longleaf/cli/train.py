@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from longleaf._checkpoint import check_checkpoint
+from longleaf._validation import DataError
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._data import check_new_model
 from longleaf.cli._options import (
     DataPath,
+    MemoryLimit,
     ModelOut,
     Names,
     Propensity,
@@ -44,6 +47,7 @@ from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
+from longleaf.store import is_store, load_store
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 
@@ -137,6 +141,7 @@ def train(
             callback=not_empty,
         ),
     ] = None,
+    memory: MemoryLimit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
@@ -145,8 +150,8 @@ def train(
     if threshold is not None:
         chosen["threshold"] = threshold
     if positive_weight is not None:
-        named = (BR if model is Kind.br else PLT).named_positive_weights
-        chosen["positive_weight"] = parse_positive_weight(positive_weight, named)
+        known = (BR if model is Kind.br else PLT).named_positive_weights
+        chosen["positive_weight"] = parse_positive_weight(positive_weight, known)
     estimator = _make_estimator(model, preset, chosen, seed, threads)
     estimator.propensity = parse_propensity(propensity, estimator)
     words = _vectorizer.vectorizer_settings(
@@ -163,14 +168,22 @@ def train(
     if checkpoint is not None:
         check_checkpoint(checkpoint)
     fields = given(text=text, tags=tags, separator=separator)
-    about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
+    store = load_store(data) if is_store(data) else None
+    named = {} if store is not None and store.tags is not None else given(names=names)
+    about_texts = fields | named | given(strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
     if is_table(data, about_texts):
+        if memory is not None:
+            raise DataError("--memory needs a store or an XMLC file: bring texts there by longleaf convert.")
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
         tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
         trained = _train_on_texts(tagger, data, fields, strict, checkpoint)
     else:
-        trained = _train_on_features(estimator, data, checkpoint)
+        options = {"checkpoint": checkpoint, "memory": memory, "scratch": Path(out).parent}
+        trained = _train_on_features(estimator, data, options)
+        if store is not None and store.tags is not None:
+            estimator.origin_ |= store.meta["origin"]
+            trained = store.tagger(estimator, None if names is None else read_names(names))
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
@@ -196,10 +209,10 @@ def _make_estimator(
     return estimator
 
 
-def _train_on_features(estimator: PLT | BR, path: str, checkpoint: str | None) -> PLT | BR:
+def _train_on_features(estimator: PLT | BR, path: str, options: dict[str, Any]) -> PLT | BR:
     rows = load_labelled(path)
     with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress, checkpoint=checkpoint)
+        estimator.fit(rows.X, rows.Y, progress=progress, **options)
     estimator.origin_ |= origin(rows)
     return estimator
 

@@ -164,7 +164,8 @@ def lose_labels(Y: LabelsLike, propensity: npt.ArrayLike, random_state: int | No
     if chance.max(initial=0.0) > 1:
         raise ValueError(f"propensity must be at most 1; got {chance.max()} for label {chance.argmax()}.")
     kept = np.random.default_rng(random_state).random(complete.nnz) < chance[complete.indices]
-    noted = sp.csr_matrix((kept.astype(np.float32), complete.indices, complete.indptr), shape=complete.shape)
+    pattern = complete.indices.copy(), complete.indptr.copy()  # which may be the caller's own
+    noted = sp.csr_matrix((kept.astype(np.float32), *pattern), shape=complete.shape)
     noted.eliminate_zeros()
     return noted
 

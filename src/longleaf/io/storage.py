@@ -12,7 +12,7 @@ implies and have exactly the size that follows, so no header is ever parsed.
 import errno
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,9 @@ _RELOADS = 100  # how often a model may be replaced under a reader's feet before
 _WAIT_SECONDS = 0.01
 
 StrPath = str | os.PathLike[str]
+
+DATA = "data"
+"""The kind of a folder that holds rows to train on, and no model."""
 
 
 class _NoModelError(ModelError):
@@ -49,13 +52,15 @@ class Folder:
         return {name[len(start) :]: array for name, array in self.arrays.items() if name.startswith(start)}
 
 
-def check_target(path: StrPath, force: bool = False) -> None:
+def check_target(path: StrPath, force: bool = False, kind: str = "model") -> None:
     """Refuse a path that :func:`save_folder` could not write, so that nobody learns it after a long training.
 
     Parameters
     ----------
     path : str or path
         Where the model will go.
+    kind : str
+        What will go there: neither data nor a model ever takes the other's place.
     force : bool
         Whether a model that is there already may be replaced. Anything else is refused all the same: a folder
         that is not a model, and a model's folder that also holds files of other origin.
@@ -70,10 +75,15 @@ def check_target(path: StrPath, force: bool = False) -> None:
             f"{os.fspath(path)} exists already; choose another path or replace it with force."
         )
     try:
-        names = _array_names(path)
+        found = read_manifest(path)
     except ModelError as error:
         raise ModelExistsError(f"Only a longleaf model is ever replaced: {error}") from None
-    ours = {MANIFEST} | {f"{name}.npy" for name in names}
+    if (found.kind == DATA) != (kind == DATA):
+        raise ModelExistsError(
+            f"{os.fspath(path)} holds {'data' if found.kind == DATA else 'a model'}, "
+            f"which is not replaced by {'data' if kind == DATA else 'a model'}; choose another path."
+        )
+    ours = {MANIFEST} | {f"{name}.npy" for name in found.arrays}
     for file in _files(target):
         if file.relative_to(target).as_posix() not in ours:
             raise ModelExistsError(
@@ -100,15 +110,34 @@ def save_folder(
     force : bool
         Replace the model that is there (see :func:`check_target`). Whoever has it loaded keeps it.
     """
-    check_target(path, force)
     _check_metadata(kind, meta)
+
+    def fill(staging: Path) -> Manifest:
+        entries = {name: _arrays.write_array(staging, name, array) for name, array in arrays.items()}
+        return Manifest(kind, dict(meta), entries)
+
+    write_folder(path, kind, fill, force)
+
+
+def write_folder(path: StrPath, kind: str, fill: Callable[[Path], Manifest], force: bool = False) -> None:
+    """Write a folder as :func:`save_folder` does, its arrays by a function of the caller's.
+
+    Parameters
+    ----------
+    path : str or path
+    kind : str
+        What the folder will hold.
+    fill : callable
+        Is given an empty folder, writes the arrays there and returns what they are.
+    force : bool
+    """
+    check_target(path, force, kind)
     target = Path(os.path.realpath(path))
     with _replace.staging_folder(target) as staging:
-        entries = {name: _arrays.write_array(staging, name, array) for name, array in arrays.items()}
-        _arrays.write_file(staging / MANIFEST, _manifest.render(Manifest(kind, dict(meta), entries)))
+        _arrays.write_file(staging / MANIFEST, _manifest.render(fill(staging)))
         for folder, _, _ in os.walk(staging):
             _replace.sync_directory(Path(folder))
-        check_target(path, force)
+        check_target(path, force, kind)
         try:
             _replace.publish(staging, target, replace=force)
         except OSError as error:
@@ -212,10 +241,11 @@ def _load_open_folder(directory: int, path: StrPath, verify: bool) -> Folder:
     return Folder(manifest.kind, manifest.meta, arrays)
 
 
-def _array_names(path: StrPath) -> Iterable[str]:
+def read_manifest(path: StrPath) -> Manifest:
+    """Read what a folder says of itself; its arrays are not looked at."""
     directory = _open_directory(path)
     try:
-        return _read_manifest(directory, path).arrays.keys()
+        return _read_manifest(directory, path)
     finally:
         os.close(directory)
 

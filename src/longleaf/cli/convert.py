@@ -1,0 +1,139 @@
+"""``longleaf convert``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from longleaf._validation import DataError
+from longleaf.cli import _console, _options, _vectorizer
+from longleaf.cli._data import STANDARD_INPUT, check_new_model, open_source
+from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._training import is_table
+from longleaf.io.storage import DATA, folder_bytes, read_manifest
+from longleaf.io.store import convert_xmlc
+from longleaf.io.tables import Record
+from longleaf.store import convert_texts
+from longleaf.text import TextVectorizer
+
+
+def convert(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...",
+            help="Files as for `longleaf train`, all XMLC or all tables of texts; their rows are joined.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o", "--out", metavar="STORE", help="The folder to write.", callback=_options.not_empty
+        ),
+    ],
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    strict: _options.Strict = False,
+    threads: _options.Threads = None,
+    analyzer: _vectorizer.AnalyzerOption = None,
+    ngrams: _vectorizer.Ngrams = None,
+    chars: _vectorizer.Chars = None,
+    min_df: _vectorizer.MinDf = None,
+    max_df: _vectorizer.MaxDf = None,
+    max_features: _vectorizer.MaxFeatures = None,
+    hashing: _vectorizer.Hash = None,
+    keep_case: _vectorizer.KeepCase = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the store that is there.")] = False,
+) -> None:
+    """Write DATA as a folder that training maps into memory: for data larger than that."""
+    start = time.perf_counter()
+    words = _vectorizer.vectorizer_settings(
+        analyzer=analyzer,
+        ngrams=ngrams,
+        chars=chars,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        hashing=hashing,
+        keep_case=keep_case,
+    )
+    check_new_model(out, force, DATA)
+    fields = given(text=text, tags=tags, separator=separator)
+    about_texts = fields | given(strict=strict) | _vectorizer.named_option(words)
+    if _all_tables(data, about_texts):
+        vectorizer = TextVectorizer(**words, n_jobs=-1 if threads is None else threads)
+        _convert_tables(data, fields, strict, vectorizer, out, force)
+    else:
+        with _console.waiting("converting"):
+            convert_xmlc([open_source(path) for path in data], out, force=force)
+    found = read_manifest(out).meta
+    sizes = f"{found['rows']} rows, {found['features']} features, {found['labels']} labels"
+    seconds, memory = time.perf_counter() - start, _console.in_words(_console.peak_memory())
+    size = _console.in_words(folder_bytes(out))
+    typer.echo(f"{out}: {sizes}, {size}, converted in {seconds:.1f} s, peak memory {memory}")
+
+
+def _all_tables(paths: list[str], about_texts: dict[str, Any]) -> bool:
+    kinds = {is_table(path, about_texts) for path in paths}
+    if len(kinds) > 1:
+        raise DataError(f"DATA must be XMLC files only or tables only; {', '.join(paths)} are both.")
+    if kinds == {True} and STANDARD_INPUT in paths:
+        raise DataError("DATA must be files if they hold texts, as they are read twice; got standard input.")
+    return kinds == {True}
+
+
+class _Tables:
+    """The records of several tables, read twice; the first reading is digested and reported."""
+
+    def __init__(self, paths: list[str], fields: dict[str, Any], strict: bool) -> None:
+        self._paths, self._options = paths, fields
+        self._strict = strict
+        self._origins: list[dict[str, Any]] = []
+        self._fields: dict[str, Any] = {}
+
+    def records(self) -> Iterator[Record]:
+        first = not self._origins
+        for path in self._paths:
+            with open_table(path, self._options, strict=self._strict) as reader:
+                if not first:
+                    yield from reader
+                    continue
+                digested = DigestedRecords(reader)
+                yield from digested
+                self._origins.append(digested.origin())
+                self._fields = self._fields or reader.fields
+
+    def meta(self) -> dict[str, Any]:
+        """Say where the rows came from, as a model trained on them will."""
+        if len(self._origins) == 1:
+            return {"fields": self._fields, "origin": self._origins[0]}
+        faults: dict[str, int] = {}
+        for origin in self._origins:
+            for kind, count in origin["faults"].items():
+                faults[kind] = faults.get(kind, 0) + count
+        digests = "".join(origin["data_digest"] for origin in self._origins)
+        origin = {
+            "data": ", ".join(origin["data"] for origin in self._origins),
+            "data_digest": f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}",
+            "faults": faults,
+        }
+        return {"fields": self._fields, "origin": origin}
+
+
+def _convert_tables(
+    paths: list[str],
+    fields: dict[str, Any],
+    strict: bool,
+    vectorizer: TextVectorizer,
+    out: str | os.PathLike[str],
+    force: bool,
+) -> None:
+    tables = _Tables(paths, fields, strict)
+    with _console.waiting("converting"):
+        convert_texts(tables.records, out, vectorizer, tables.meta, force=force)

@@ -1,0 +1,67 @@
+"""One ``.npy`` file that grows at its end, for arrays that never fit in memory as a whole."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longleaf.io._manifest import ArrayEntry, check_name, checksum
+
+_CHUNK = 1 << 24
+
+
+class ArrayAppender:
+    """Writes ``folder/name.npy``, one-dimensional and little-endian, a piece after the other.
+
+    The header is written last, in its place at the beginning: for one dimension it has the same length
+    whatever the size. The checksum covers it, so the file is read once more at the end.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        A ``/`` makes a sub-folder, as in `longleaf.io.storage.save_folder`.
+    dtype : str
+        Little-endian, for instance ``"<f4"``.
+    """
+
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        check_name(name)
+        self._dtype = dtype
+        self._path = folder / f"{name}.npy"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._path, "xb")  # noqa: SIM115 (closed by finish or close)
+        self._file.write(self._entry(0).header())
+        self.size = 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Write some values more."""
+        piece = np.ascontiguousarray(values, self._dtype)
+        self._file.write(piece.view(np.uint8).data)
+        self.size += len(piece)
+
+    def finish(self, *, checked: bool = True) -> ArrayEntry:
+        """Complete the file and say what it holds; unless ``checked``, it is neither read nor synced."""
+        entry = self._entry(self.size)
+        self._file.seek(0)
+        self._file.write(entry.header())
+        if not checked:
+            self._file.close()
+            return entry
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        crc = 0
+        with open(self._path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                crc = checksum(chunk, crc)
+        return ArrayEntry(entry.dtype, entry.shape, len(entry.header()) + entry.data_bytes(), f"{crc:08x}")
+
+    def close(self) -> None:
+        """Close the file, finished or not."""
+        self._file.close()
+
+    def _entry(self, size: int) -> ArrayEntry:
+        return ArrayEntry(self._dtype, (size,), 0, "")

@@ -1,0 +1,192 @@
+"""Rows on disk, opened without reading them; and texts brought there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf._estimator import LabelEstimator
+from longleaf._tags import Objects, TagCollector, as_objects
+from longleaf._validation import DataError, ModelError
+from longleaf.io._manifest import Manifest
+from longleaf.io.storage import (
+    DATA,
+    Folder,
+    StrPath,
+    load_folder,
+    pack_strings,
+    read_manifest,
+    unpack_strings,
+    write_folder,
+)
+from longleaf.io.store import StoreWriter
+from longleaf.io.tables import Record
+from longleaf.tagger import Tagger
+from longleaf.text import TextVectorizer
+
+BATCH_TEXTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """Features and labels of a store, memory-mapped: pages are read when they are used, and dropped again.
+
+    Attributes
+    ----------
+    X : csr_matrix of float32 [rows, features]
+    Y : csr_matrix of float32 [rows, labels]
+        Ones where a row has a label.
+    tags : array of str objects [labels], or None
+        The labels' tags, where the store was made of texts.
+    vectorizer : TextVectorizer or None
+        What turned the texts into features.
+    meta : dict
+        Where the rows came from.
+    """
+
+    X: Any
+    Y: Any
+    tags: Objects | None
+    vectorizer: TextVectorizer | None
+    meta: dict[str, Any]
+
+    def tagger(self, estimator: LabelEstimator, names: Mapping[str, str] | None = None) -> Tagger:
+        """Give the tagger of an estimator that was trained on ``X`` and ``Y``, as if on the texts."""
+        if self.tags is None or self.vectorizer is None:
+            raise ValueError("The store must be made of texts to give a tagger; it was made of features.")
+        tagger = Tagger(estimator, self.vectorizer, names)
+        tagger.estimator_, tagger.vectorizer_ = estimator, self.vectorizer
+        tagger.classes_, tagger.fields_ = self.tags, self.meta["fields"]
+        return tagger
+
+
+def is_store(path: StrPath) -> bool:
+    """Tell whether a path is the folder of a store."""
+    if not Path(path).is_dir():
+        return False
+    try:
+        return read_manifest(path).kind == DATA
+    except ModelError:
+        return False
+
+
+def load_store(path: StrPath, *, verify: bool = False) -> Store:
+    """Open a store; its arrays are mapped, not read, so that data larger than memory can be trained on.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder that ``longleaf convert`` or `longleaf.save_store` wrote.
+    verify : bool
+        Whether to read every byte and compare it with the checksums.
+
+    Raises
+    ------
+    ModelError
+        If the folder is not a whole store.
+    """
+    folder = load_folder(path, verify=verify)
+    if folder.kind != DATA:
+        raise ModelError(f"{path} must be a store of rows; it holds a model of kind {folder.kind!r}.")
+    try:
+        return _opened(folder)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is not a whole store: {error}") from error
+
+
+def _opened(folder: Folder) -> Store:
+    meta, arrays = folder.meta, folder.arrays
+    X = _mapped(folder.part("X"), (meta["rows"], meta["features"]))
+    Y = _mapped(folder.part("Y"), (meta["rows"], meta["labels"]))
+    if "vectorizer" not in meta:
+        return Store(X, Y, None, None, meta)
+    vectorizer = TextVectorizer.from_state(meta["vectorizer"], folder.part("vectorizer"))
+    tags = as_objects(unpack_strings(np.asarray(arrays["tags/bytes"]), arrays["tags/offsets"]))
+    if len(tags) != meta["labels"] or vectorizer.idf_.size != meta["features"]:
+        raise ValueError("its tags and vectorizer do not fit its rows.")
+    return Store(X, Y, tags, vectorizer, meta)
+
+
+def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int]) -> Any:
+    """Give a CSR matrix around mapped arrays; ``indptr`` alone is copied, to the width that SciPy wants."""
+    indptr, indices = part["indptr"], part["indices"]
+    data = part.get("data", np.broadcast_to(np.float32(1), indices.shape))
+    if indptr.dtype != np.int64 or indices.dtype != np.int32 or data.dtype != np.float32:
+        raise ValueError("its arrays have other types than a store has.")
+    if (
+        len(indptr) != shape[0] + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(data) != len(indices)
+    ):
+        raise ValueError("its arrays do not fit together.")
+    if len(indices) <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    make: Any = sp.csr_matrix
+    matrix = make(shape, dtype=np.float32)
+    # not by the constructor, which widens the indices of more than 2**31 entries by a copy
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    matrix.has_canonical_format = True  # as it was written
+    return matrix
+
+
+def convert_texts(
+    open_records: Callable[[], Iterator[Record]],
+    path: StrPath,
+    vectorizer: TextVectorizer,
+    meta: Callable[[], Mapping[str, Any]],
+    *,
+    force: bool = False,
+) -> None:
+    """Write texts and tags as a store, reading them twice: once for the vocabulary, once for the rows.
+
+    Parameters
+    ----------
+    open_records : callable
+        Begins to read; called twice. Memory is held for the vocabulary and the numbers of the tags only.
+    path, force
+        As in `longleaf.save_store`.
+    vectorizer : TextVectorizer
+        It is fitted here.
+    meta : callable
+        Gives what else to note of where the rows came from, ``fields`` included; called at the end.
+    """
+
+    def fill(folder: Path) -> Manifest:
+        collector = TagCollector()
+        vectorizer.fit(collector.texts(open_records()))
+        tags, Y = collector.sorted_indicator()
+        with StoreWriter(folder) as writer:
+            for texts in _batches(record.text for record in open_records()):
+                X = vectorizer.transform(texts)
+                writer.add_features(X.indptr, X.indices, X.data)
+            if writer.n_rows != Y.shape[0]:
+                raise DataError(
+                    f"The texts must be {Y.shape[0]} again when they are read again; got {writer.n_rows}."
+                )
+            writer.add_labels(Y.indptr, Y.indices)
+            parameters, state = vectorizer.state()
+            tag_bytes, tag_offsets = pack_strings(list(tags))
+            extra = {f"vectorizer/{name}": array for name, array in state.items()}
+            extra |= {"tags/bytes": tag_bytes, "tags/offsets": tag_offsets}
+            noted = dict(meta()) | {"vectorizer": parameters}
+            return writer.finish(vectorizer.idf_.size, len(tags), noted, extra)
+
+    write_folder(path, DATA, fill, force)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == BATCH_TEXTS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
