@@ -10,7 +10,6 @@
 
 #include "forest.h"
 #include "kernels.h"
-#include "linear.h"
 
 using namespace nb::literals;
 
@@ -151,24 +150,44 @@ nb::tuple py_cluster_labels(In<int64_t> indptr, In<int32_t> indices, In<float> d
 
 nb::tuple py_node_rows(In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> first_child,
                        In<int32_t> label) {
-  NodeRows out = assign_rows(csr(label_indptr, label_indices, nullptr, labels),
+  NodeRowLists out = assign_rows(csr(label_indptr, label_indices, nullptr, labels),
                              {int64_t(label.shape(0)), first_child.data(), label.data()});
   return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.rows)));
 }
 
-nb::tuple py_train_tree(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
-                        In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> first_child,
-                        In<int32_t> label, In<float> c_positive, In<float> c_negative, In<float> row_weight, int loss,
-                        double tolerance, int max_epochs, float threshold, float bias, int weight_bits, uint64_t seed,
-                        int threads, nb::object progress) {
+nb::tuple py_training_units(In<int64_t> node_indptr, In<int32_t> first_child, In<int32_t> label) {
+  TrainingUnits out = training_units({int64_t(label.shape(0)), first_child.data(), label.data()}, {node_indptr.data()});
+  return nb::make_tuple(to_numpy(std::move(out.first_node)), to_numpy(std::move(out.cost)));
+}
+
+// The tree that training goes on from must be the one that is trained.
+void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, int64_t features) {
+  if (tree < 0 || tree >= int64_t(forest.parts().size())) throw std::invalid_argument("initial_tree must name a tree of initial");
+  const TreeView& start = forest.parts()[size_t(tree)].tree;
+  if (forest.features() != features || start.nodes != trained.nodes ||
+      !std::equal(start.first_child, start.first_child + start.nodes + 1, trained.first_child))
+    throw std::invalid_argument("initial must have the shape of the tree that is trained");
+}
+
+nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
+                         In<int64_t> node_indptr, In<int32_t> node_rows, In<float> positive_factor,
+                         In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
+                         In<float> row_weight, In<int32_t> feature_order, int32_t first_node, int32_t last_node,
+                         const PyForest* initial, int64_t initial_tree, int loss, double tolerance, int max_epochs,
+                         float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
+  const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
+  const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
+  if (first_node < 0 || first_node > last_node || last_node > tree.nodes)
+    throw std::invalid_argument("first_node and last_node must be a range of the tree's nodes");
+  if (initial) check_initial(initial->get(), initial_tree, tree, features);
+  const TrainingData task{csr(indptr, indices, data.data(), features), row_scale.data(), given(row_weight), tree,
+                          {node_indptr.data(), node_rows.data(), given(positive_factor)}, c_positive.data(),
+                          c_negative.data(), feature_order.data(), initial ? &initial->get() : nullptr, initial_tree};
   ChunkArrays out;
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
-    const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
-    out = train_tree(csr(indptr, indices, data.data(), features), row_scale.data(),
-                     csr(label_indptr, label_indices, nullptr, labels), tree, c_positive.data(), c_negative.data(),
-                     row_weight.shape(0) ? row_weight.data() : nullptr,
-                     {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads}, work, report);
+    out = train_nodes(task, first_node, last_node,
+                      {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads}, work, report);
   });
   nb::dict facts;
   facts["epochs"] = report.epochs;
@@ -222,6 +241,14 @@ Out<float> py_node_weights(const PyForest& forest, int64_t tree, int32_t node, I
   return to_numpy(forest.get().node_weights(tree, node, begin, end - begin));
 }
 
+nb::tuple py_chunk_entries(const PyForest& forest, int64_t tree, int64_t chunk) {
+  const auto& parts = forest.get().parts();
+  if (tree < 0 || tree >= int64_t(parts.size()) || chunk < 0 || chunk >= parts[size_t(tree)].chunks.chunks)
+    throw std::invalid_argument("tree and chunk must name a chunk of the model");
+  ChunkEntries out = forest.get().chunk_entries(tree, chunk);
+  return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.child)), to_numpy(std::move(out.value)));
+}
+
 nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list features, nb::list children,
                             nb::list values, In<float> bias, int64_t n_features, int weight_bits) {
   const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
@@ -252,16 +279,24 @@ void bind_engine(nb::module_& m) {
         "threads"_a);
   m.def("node_rows", &py_node_rows, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "labels"_a,
         "first_child"_a.noconvert(), "label"_a.noconvert());
-  m.def("train_tree", &py_train_tree, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
-        "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
-        "labels"_a, "first_child"_a.noconvert(), "label"_a.noconvert(), "c_positive"_a.noconvert(),
-        "c_negative"_a.noconvert(), "row_weight"_a.noconvert(), nb::kw_only(), "loss"_a, "tolerance"_a, "max_epochs"_a,
-        "threshold"_a, "bias"_a, "weight_bits"_a, "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("feature_order", [](In<int32_t> indices, int64_t features) {
+    return to_numpy(features_by_frequency(indices.data(), int64_t(indices.shape(0)), features));
+  }, "indices"_a.noconvert(), "features"_a);
+  m.def("training_units", &py_training_units, "node_indptr"_a.noconvert(), "first_child"_a.noconvert(),
+        "label"_a.noconvert());
+  m.def("train_nodes", &py_train_nodes, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+        "features"_a, "row_scale"_a.noconvert(), "node_indptr"_a.noconvert(), "node_rows"_a.noconvert(),
+        "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(),
+        "c_positive"_a.noconvert(), "c_negative"_a.noconvert(), "row_weight"_a.noconvert(),
+        "feature_order"_a.noconvert(), nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
+        "initial_tree"_a = 0, "loss"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
+        "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")
       .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int>(), "first_child"_a, "label"_a, "weights"_a,
            "features"_a, "labels"_a, "link"_a)
+      .def("chunk_entries", &py_chunk_entries, "tree"_a, "chunk"_a)
       .def("node_weights", &py_node_weights, "tree"_a, "node"_a, "features"_a.noconvert())
       .def("log_bounds", [](const PyForest& f, In<float> log_gain) { return to_numpy(f.get().log_bounds(log_gain.data())); },
            "log_gain"_a.noconvert())

@@ -127,7 +127,32 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
 Chunk chunk_at(const ChunkView& view, int64_t chunk);
 void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_argument if it points outside itself
 
-// ---------------------------------------------------------------- linear.cpp
+// ---------------------------------------------------------------- entries.cpp
+
+ChunkEntries unpack_chunk(const ChunkView& view, int64_t chunk);  // a checked one
+// A chunk's entries come block by block of lanes; orders them by feature, then child.
+void sort_entries(ChunkEntries& entries);
+// The sum of two, each in order; what is too small in sum is dropped.
+ChunkEntries add_entries(const ChunkEntries& a, const ChunkEntries& b, float threshold);
+
+// ---------------------------------------------------------------- rows.cpp, units.cpp, linear.cpp
+
+class Forest;
+
+// The rows that hold a label below each node, in order; every row at the root.
+struct NodeRowLists {
+  std::vector<int64_t> indptr;
+  std::vector<int32_t> rows;
+};
+// labels: rows to labels; the ones in no leaf of the tree are ignored.
+NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree);
+struct NodeRows {
+  const int64_t* indptr = nullptr;
+  const int32_t* rows = nullptr;
+  const float* factor = nullptr;  // per entry: what that row's being positive there weighs; null for 1
+
+  std::span<const int32_t> of(int64_t node) const { return {rows + indptr[node], size_t(indptr[node + 1] - indptr[node])}; }
+};
 
 struct TrainSettings {
   Loss loss = Loss::logistic;
@@ -142,11 +167,30 @@ struct TrainSettings {
 struct TrainReport {
   int64_t epochs = 0, row_visits = 0, unfinished = 0;  // unfinished: blocks stopped by max_epochs
 };
-// Trains the classifier of every node but the root on the rows of its parent. c_positive and c_negative: one cost
-// per node; row_weight: one per row, or null; labels: rows to labels, the ones in no leaf of the tree are ignored.
-ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& labels, const TreeView& tree,
-                       const float* c_positive, const float* c_negative, const float* row_weight,
-                       const TrainSettings& settings, Work& work, TrainReport& report);
+struct TrainingData {
+  CsrView X;
+  const float* row_scale;
+  const float* row_weight;  // null for 1
+  TreeView tree;
+  NodeRows rows;
+  const float *c_positive, *c_negative;  // one cost per node
+  const int32_t* feature_order;          // of all features, the most frequent first
+  const Forest* initial = nullptr;       // weights to start from and to stay near, in its tree `initial_tree`
+  int64_t initial_tree = 0;
+};
+std::vector<int32_t> features_by_frequency(const int32_t* indices, int64_t size, int64_t features);
+// What training falls apart into: unit u trains the nodes [first_node[u], first_node[u + 1]); the first has the root,
+// which has no classifier. A unit's result hangs on
+// its own rows and the seed alone, so units may be trained in any order, or on machines that have no other rows.
+struct TrainingUnits {
+  std::vector<int32_t> first_node;  // of every unit, then the number of nodes
+  std::vector<double> cost;
+};
+TrainingUnits training_units(const TreeView& tree, const NodeRows& rows);
+// Trains the classifiers of the nodes [first_node, last_node), whole units, each on the rows of its parent; gives the
+// chunks of these nodes, and their biases.
+ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
+                        Work& work, TrainReport& report);
 
 // ---------------------------------------------------------------- search.cpp
 
@@ -169,6 +213,8 @@ class Forest {
   int64_t features() const { return features_; }
   int link() const { return link_; }
 
+  // The weights of a chunk, as they would be packed.
+  ChunkEntries chunk_entries(int64_t tree, int64_t chunk) const;
   // The weights of a node for each feature, 0 where it has none.
   std::vector<float> node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const;
   // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.

@@ -71,6 +71,12 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
 
 Forest::~Forest() = default;
 
+ChunkEntries Forest::chunk_entries(int64_t tree, int64_t chunk) const {
+  const ChunkView& chunks = parts_[size_t(tree)].chunks;
+  check_chunk(chunks, chunk);
+  return unpack_chunk(chunks, chunk);
+}
+
 std::vector<float> Forest::node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const {
   const Part& part = parts_[size_t(tree)];
   const int32_t* chunk = std::upper_bound(part.chunks.node, part.chunks.node + part.chunks.chunks, node) - 1;

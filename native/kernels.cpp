@@ -52,10 +52,10 @@ LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
   for (int lane = 0; lane < 8; ++lane) total[lane] += value[lane];
 }
 
-LONGLEAF_INLINE f32x8 lane_costs(const LaneStep& s, f32x8 side) {
-  const f32x8 cost = select(side > 0.0f, load8(s.c_positive), load8(s.c_negative)) * s.row_weight;
-  return select(side != 0.0f, cost, splat(0.0f));
+LONGLEAF_INLINE f32x8 lane_costs(const LaneStep& s, f32x8 weighted_side) {
+  return select(weighted_side > 0.0f, load8(s.c_positive), load8(s.c_negative)) * s.row_weight * abs8(weighted_side);
 }
+LONGLEAF_INLINE f32x8 sign8(f32x8 x) { return select(x > 0.0f, splat(1.0f), select(x < 0.0f, splat(-1.0f), splat(0.0f))); }
 
 // e = exp(-|t|)  ->  sigmoid(-t)
 LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) { return select(t > 0.0f, e, splat(1.0f)) / (splat(1.0f) + e); }
@@ -67,8 +67,7 @@ LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) { return select(t > 0.0
 // from there approach the root from one side only.
 LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
   const f32x8 one = splat(1.0f);
-  const f32x8 side = load8(s.side);
-  const f32x8 cost = lane_costs(s, side);
+  const f32x8 side = sign8(load8(s.side)), cost = lane_costs(s, load8(s.side));
   const f32x8 m = load8(s.margin_wx) * side;
   const f32x8 old = load8(s.dual);
   const f32x8 e_old = exp_nonpositive(-abs8(old)), e_m = exp_nonpositive(-abs8(m));
@@ -108,8 +107,7 @@ LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
 // Squared hinge: the closed-form step of Hsieh et al. (2008), alpha >= 0, with the diagonal 1 / 2C.
 LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
   const f32x8 zero = splat(0.0f), one = splat(1.0f);
-  const f32x8 side = load8(s.side);
-  const f32x8 cost = lane_costs(s, side);
+  const f32x8 side = sign8(load8(s.side)), cost = lane_costs(s, load8(s.side));
   const i32x8 active = cost > 0.0f;
   const f32x8 diagonal = select(active, splat(0.5f) / select(active, cost, one), one);
   const f32x8 m = load8(s.margin_wx) * side;

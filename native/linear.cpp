@@ -14,80 +14,41 @@
 // When to stop: the Fenchel-Young gaps of the rows sum to the duality gap, which bounds how far the primal objective
 // is from its minimum; training ends when it falls below `tolerance` times the objective in every lane. A row whose
 // own gap lies far below its share is left alone for one epoch, then two, four, ...; the last epoch visits all.
-#include "linear.h"
-
+//
+// Going on from weights w0: |w - w0|^2 stands for |w|^2. With w = w0 + d that is the same problem in d with the margins
+// w0.x_i added, so nothing changes but these, and w0 is added to what is kept.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
 
+#include "forest.h"
 #include "huge.h"
 #include "kernels.h"
 #include "random.h"
+#include "units.h"
 
 namespace longleaf {
 
 namespace {
 
-// What one thread works on at a time: families packed into one block of lanes, or up to a chunk of a wide family.
-struct Unit {
-  std::vector<int32_t> families;          // parents whose children are trained together
-  int32_t first_child = 0, last_child = 0;  // the children; contiguous, since families are consecutive
-  double cost = 0;
-};
-
-double unit_blocks(int64_t children) { return double((children + kLanes - 1) / kLanes); }
-
-std::vector<Unit> plan_units(const TreeView& tree, const NodeRows& rows) {
-  std::vector<Unit> units;
-  for (int64_t v = 0; v < tree.nodes; ++v) {
-    const int32_t begin = tree.first_child[v], end = tree.first_child[v + 1];
-    if (begin == end) continue;
-    const double size = double(rows.of(v).size());
-    const bool joins = !units.empty() && end - units.back().first_child <= kLanes;
-    if (joins) {
-      units.back().families.push_back(int32_t(v));
-      units.back().last_child = end;
-      units.back().cost += size;
-      continue;
-    }
-    for (int32_t first = begin; first < end; first += kChunkWidth) {
-      const int32_t last = std::min(first + kChunkWidth, end);
-      units.push_back({{int32_t(v)}, first, last, size * unit_blocks(last - first)});
-    }
-  }
-  // the largest first, so that the threads finish together
-  std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) { return a.cost > b.cost; });
-  return units;
-}
-
-// Features by falling frequency: what is used most lies together, in fewer cache lines.
-std::vector<int32_t> features_by_frequency(const CsrView& X) {
-  std::vector<int64_t> count(X.cols, 0);
-  for (int64_t i = 0; i < X.indptr[X.rows]; ++i) ++count[X.indices[i]];
-  std::vector<int32_t> order(X.cols);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return count[a] > count[b]; });
-  return order;
-}
-
 // One thread's workplace, reused from unit to unit.
 class UnitTrainer {
  public:
-  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& by_frequency,
-              const Work& work)
-      : data_(data), settings_(settings), by_frequency_(by_frequency), work_(work), local_feature_(data.X.cols, 0),
+  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan, const Work& work)
+      : data_(data), settings_(settings), plan_(plan), work_(work), local_feature_(data.X.cols, 0),
         local_row_(data.X.rows, -1) {}
 
-  void train(const Unit& unit, std::vector<ChunkEntries>& chunks, const std::vector<int32_t>& chunk_of_child,
-             std::vector<float>& bias, TrainReport& report) {
+  void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
     gather(unit);
+    if (data_.initial) find_initial_margins(unit);
     for (int32_t first = unit.first_child; first < unit.last_child; first += kLanes) {
       const int lanes = std::min<int32_t>(kLanes, unit.last_child - first);
       set_sides(unit, first, lanes);
+      if (data_.initial) take_initial_margins(unit, first, lanes);
       descend(first, lanes, report);
-      keep_weights(first, lanes, chunks, chunk_of_child, bias);
+      keep_weights(first, lanes, chunks, bias);
     }
     for (int32_t row : rows_) local_row_[row] = -1;
     for (int32_t feature : features_) local_feature_[feature] = 0;
@@ -147,11 +108,13 @@ class UnitTrainer {
         seen = seen == 0 ? kLone : kShared;
       }
     features_.clear();
-    for (int32_t feature : by_frequency_)
+    for (int64_t rank = 0; rank < X.cols; ++rank) {
+      const int32_t feature = data_.feature_order[rank];
       if (local_feature_[feature] == kShared) {
         local_feature_[feature] = int32_t(features_.size());
         features_.push_back(feature);
       }
+    }
     ascending_.resize(features_.size());
     std::iota(ascending_.begin(), ascending_.end(), 0);
     std::sort(ascending_.begin(), ascending_.end(), [&](int32_t a, int32_t b) { return features_[a] < features_[b]; });
@@ -164,10 +127,35 @@ class UnitTrainer {
       const int32_t child = first + lane;
       while (data_.tree.first_child[unit.families[family] + 1] <= child) ++family;
       for (int32_t row : data_.rows.of(unit.families[family])) side_[size_t(local_row_[row]) * kLanes + lane] = -1.0f;
-      for (int32_t row : data_.rows.of(child)) side_[size_t(local_row_[row]) * kLanes + lane] = 1.0f;
+      const int64_t begin = data_.rows.indptr[child], end = data_.rows.indptr[child + 1];
+      for (int64_t j = begin; j < end; ++j)
+        side_[size_t(local_row_[data_.rows.rows[j]]) * kLanes + lane] = data_.rows.factor ? data_.rows.factor[j] : 1.0f;
       c_positive_[lane] = data_.c_positive[child];
       c_negative_[lane] = data_.c_negative[child];
     }
+  }
+
+  // The margins of the weights that training goes on from: [row][child of the unit].
+  void find_initial_margins(const Unit& unit) {
+    const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
+    const size_t width = size_t(unit.last_child - unit.first_child);
+    initial_margin_.resize(rows_.size() * width);
+    for (int32_t c = plan_.chunk_of(unit.first_child); c <= plan_.chunk_of(unit.last_child - 1); ++c) {
+      check_chunk(chunks, c);
+      const Chunk chunk = chunk_at(chunks, c);
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        const int64_t begin = data_.X.indptr[rows_[i]], size = data_.X.row_size(rows_[i]);
+        float* margin = &initial_margin_[i * width + size_t(chunks.node[c] - unit.first_child)];
+        std::copy_n(chunks.bias + chunks.node[c], chunk.width, margin);
+        kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[rows_[i]]}, margin);
+      }
+    }
+  }
+  void take_initial_margins(const Unit& unit, int32_t first, int lanes) {
+    const size_t width = size_t(unit.last_child - unit.first_child);
+    start_.assign(rows_.size() * kLanes, 0.0f);
+    for (size_t i = 0; i < rows_.size(); ++i)
+      std::copy_n(&initial_margin_[i * width + size_t(first - unit.first_child)], lanes, &start_[i * kLanes]);
   }
 
   LocalRow row(size_t i) const {
@@ -238,6 +226,8 @@ class UnitTrainer {
       k.lane_margins(x, weights_.data(), margin);
       float* along = &moved_[i * kLanes];
       for (int lane = 0; lane < kLanes; ++lane) margin[lane] += settings_.bias * bias_[lane] + lone_square_[i] * along[lane];
+      if (data_.initial)
+        for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_[i]] : 1.0f;
       const bool moved = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, q_[i],
                                &dual_[i * kLanes], delta, gap_, loss_, settled_gap_});
@@ -270,16 +260,17 @@ class UnitTrainer {
     return small;
   }
 
-  void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks,
-                    const std::vector<int32_t>& chunk_of_child, std::vector<float>& bias) {
-    for (int lane = 0; lane < lanes; ++lane) bias[first + lane] = settings_.bias * bias_[lane];
+  void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
+    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += settings_.bias * bias_[lane];
+    const float threshold = data_.initial ? 0.0f : settings_.threshold;  // then the sum is what must reach it
     const auto keep = [&](int32_t feature, const float* weights) {
       for (int lane = 0; lane < lanes; ++lane) {
-        if (weights[lane] == 0.0f || std::fabs(weights[lane]) < settings_.threshold) continue;
-        const int32_t child = first + lane, chunk = chunk_of_child[child];
-        chunks[chunk].feature.push_back(feature);
-        chunks[chunk].child.push_back(uint8_t(child - data_.chunk_node[chunk]));
-        chunks[chunk].value.push_back(weights[lane]);
+        if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
+        const int32_t child = first + lane, chunk = plan_.chunk_of(child);
+        ChunkEntries& entries = chunks[size_t(chunk - plan_.first_chunk)];
+        entries.feature.push_back(feature);
+        entries.child.push_back(uint8_t(child - plan_.node[size_t(chunk)]));
+        entries.value.push_back(weights[lane]);
       }
     };
     for (int32_t local : ascending_) keep(features_[local], &weights_[size_t(local) * kLanes]);
@@ -300,7 +291,7 @@ class UnitTrainer {
 
   const TrainingData& data_;
   const TrainSettings& settings_;
-  const std::vector<int32_t>& by_frequency_;
+  const ChunkPlan& plan_;
   const Work& work_;
   Random random_{0};
 
@@ -312,63 +303,42 @@ class UnitTrainer {
   std::vector<float> q_, lone_square_;
   std::vector<Lone> lone_;
 
+  std::vector<float> initial_margin_;
+
   // the block's lanes
-  HugeVector<float> side_, dual_, weights_, moved_;  // moved_: how far w has moved along each row
+  HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
   double gap_[kLanes] = {}, loss_[kLanes] = {};
 };
 
-// A chunk's entries come block by block of lanes; order them by feature, then child.
-void sort_entries(ChunkEntries& entries) {
-  const size_t n = entries.feature.size();
-  std::vector<std::pair<uint64_t, uint32_t>> key(n);  // a feature needs 31 bits, so the place has a field of its own
-  for (size_t e = 0; e < n; ++e) key[e] = {uint64_t(entries.feature[e]) << 8 | entries.child[e], uint32_t(e)};
-  if (std::is_sorted(key.begin(), key.end())) return;
-  std::sort(key.begin(), key.end());
-  ChunkEntries sorted;
-  sorted.feature.reserve(n);
-  sorted.child.reserve(n);
-  sorted.value.reserve(n);
-  for (const auto& [_, e] : key) {
-    sorted.feature.push_back(entries.feature[e]);
-    sorted.child.push_back(entries.child[e]);
-    sorted.value.push_back(entries.value[e]);
-  }
-  entries = std::move(sorted);
-}
-
 }  // namespace
 
-ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& labels, const TreeView& tree,
-                       const float* c_positive, const float* c_negative, const float* row_weight,
-                       const TrainSettings& settings, Work& work, TrainReport& report) {
-  const NodeRows rows = assign_rows(labels, tree);
-  const std::vector<int32_t> chunk_node = chunk_nodes(tree);
-  const TrainingData data{X, tree, rows, chunk_node, row_scale, c_positive, c_negative, row_weight};
-  std::vector<int32_t> chunk_of_child(tree.nodes, -1);
-  for (size_t c = 0; c + 1 < chunk_node.size(); ++c)
-    std::fill(chunk_of_child.begin() + chunk_node[c], chunk_of_child.begin() + chunk_node[c + 1], int32_t(c));
-
-  const std::vector<Unit> units = plan_units(tree, rows);
-  const std::vector<int32_t> by_frequency = features_by_frequency(X);
-  std::vector<ChunkEntries> chunks(chunk_node.size() - 1);
+ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
+                        Work& work, TrainReport& report) {
+  const std::vector<Unit> units = units_between(data.tree, data.rows, first_node, last_node);
+  const ChunkPlan plan(data.tree, first_node, last_node);
+  std::vector<ChunkEntries> chunks(size_t(plan.last_chunk - plan.first_chunk));
   std::vector<PackedChunk> packed(chunks.size());
-  std::vector<float> bias(tree.nodes, 0.0f);
+  std::vector<float> bias(size_t(last_node - first_node), 0.0f);
+  const ChunkView* initial = data.initial ? &data.initial->parts()[size_t(data.initial_tree)].chunks : nullptr;
+  if (initial) std::copy(initial->bias + first_node, initial->bias + last_node, bias.begin());
   double total = 0;
   for (const Unit& unit : units) total += unit.cost;
   std::vector<std::unique_ptr<UnitTrainer>> trainers(std::max(1, settings.threads));
   std::vector<TrainReport> reports(trainers.size());
   work.for_each(int64_t(units.size()), settings.threads, [&](int64_t index, int thread) {
     auto& trainer = trainers[thread];
-    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, by_frequency, work);
+    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, work);
     const Unit& unit = units[index];
-    trainer->train(unit, chunks, chunk_of_child, bias, reports[thread]);
-    for (int32_t c = chunk_of_child[unit.first_child]; c <= chunk_of_child[unit.last_child - 1]; ++c) {
-      sort_entries(chunks[c]);
-      packed[c] = pack_chunk(chunks[c], chunk_node[c + 1] - chunk_node[c], X.cols, settings.weight_bits);
-      chunks[c] = {};
+    trainer->train(unit, chunks, bias, reports[thread]);
+    for (int32_t c = plan.chunk_of(unit.first_child); c <= plan.chunk_of(unit.last_child - 1); ++c) {
+      ChunkEntries& entries = chunks[size_t(c - plan.first_chunk)];
+      sort_entries(entries);
+      if (initial) entries = add_entries(unpack_chunk(*initial, c), entries, settings.threshold);
+      packed[size_t(c - plan.first_chunk)] = pack_chunk(entries, plan.node[c + 1] - plan.node[c], data.X.cols, settings.weight_bits);
+      entries = {};
     }
     work.add(unit.cost / total);
   });
@@ -377,7 +347,8 @@ ChunkArrays train_tree(const CsrView& X, const float* row_scale, const CsrView& 
     report.row_visits += part.row_visits;
     report.unfinished += part.unfinished;
   }
-  return join_chunks(chunk_node, std::move(packed), std::move(bias), settings.weight_bits);
+  return join_chunks({plan.node.begin() + plan.first_chunk, plan.node.begin() + plan.last_chunk + 1}, std::move(packed),
+                     std::move(bias), settings.weight_bits);
 }
 
 }  // namespace longleaf

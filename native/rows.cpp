@@ -1,12 +1,12 @@
-// Which rows each node of a tree holds.
+// Which rows each node of a tree holds, and which features are frequent.
 #include <algorithm>
 #include <numeric>
 
-#include "linear.h"
+#include "core.h"
 
 namespace longleaf {
 
-NodeRows assign_rows(const CsrView& labels, const TreeView& tree) {
+NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree) {
   std::vector<int32_t> parent(tree.nodes, -1), leaf(labels.cols, -1);
   for (int64_t v = 0; v < tree.nodes; ++v) {
     for (int32_t c = tree.first_child[v]; c < tree.first_child[v + 1]; ++c) parent[c] = int32_t(v);
@@ -23,7 +23,7 @@ NodeRows assign_rows(const CsrView& labels, const TreeView& tree) {
         visit(v);
       }
   };
-  NodeRows out;
+  NodeRowLists out;
   out.indptr.assign(tree.nodes + 1, 0);
   for (int64_t row = 0; row < labels.rows; ++row) for_each_node(row, [&](int32_t v) { ++out.indptr[v + 1]; });
   std::partial_sum(out.indptr.begin(), out.indptr.end(), out.indptr.begin());
@@ -33,6 +33,15 @@ NodeRows assign_rows(const CsrView& labels, const TreeView& tree) {
   for (int64_t row = 0; row < labels.rows; ++row)
     for_each_node(row, [&](int32_t v) { out.rows[next[v]++] = int32_t(row); });
   return out;
+}
+
+std::vector<int32_t> features_by_frequency(const int32_t* indices, int64_t size, int64_t features) {
+  std::vector<int64_t> count(features, 0);
+  for (int64_t i = 0; i < size; ++i) ++count[indices[i]];
+  std::vector<int32_t> order(features);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return count[a] > count[b]; });
+  return order;
 }
 
 }  // namespace longleaf

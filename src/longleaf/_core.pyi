@@ -73,21 +73,30 @@ def node_rows(
     first_child: NDArray[np.int32],
     label: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
-def train_tree(
+def feature_order(indices: NDArray[np.int32], features: int) -> NDArray[np.int32]: ...
+def training_units(
+    node_indptr: NDArray[np.int64], first_child: NDArray[np.int32], label: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+def train_nodes(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     data: NDArray[np.float32],
     features: int,
     row_scale: NDArray[np.float32],
-    label_indptr: NDArray[np.int64],
-    label_indices: NDArray[np.int32],
-    labels: int,
+    node_indptr: NDArray[np.int64],
+    node_rows: NDArray[np.int32],
+    positive_factor: NDArray[np.float32],
     first_child: NDArray[np.int32],
     label: NDArray[np.int32],
     c_positive: NDArray[np.float32],
     c_negative: NDArray[np.float32],
     row_weight: NDArray[np.float32],
+    feature_order: NDArray[np.int32],
     *,
+    first_node: int,
+    last_node: int,
+    initial: Forest | None = None,
+    initial_tree: int = 0,
     loss: int,
     tolerance: float,
     max_epochs: int,
@@ -121,6 +130,9 @@ class Forest:
         labels: int,
         link: int,
     ) -> None: ...
+    def chunk_entries(
+        self, tree: int, chunk: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]: ...
     def node_weights(self, tree: int, node: int, features: NDArray[np.int32]) -> NDArray[np.float32]: ...
     def log_bounds(self, log_gain: NDArray[np.float32]) -> NDArray[np.float32]: ...
     def top_k(

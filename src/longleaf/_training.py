@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._validation import Rows
-from longleaf.linear import SolverSettings, train_tree
+from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 
 logger = logging.getLogger("longleaf")
@@ -41,16 +41,10 @@ def train_trees(
     """Train every node of every tree; give the weights of each tree and what it took."""
     trained = []
     for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
-        weights, facts = train_tree(
-            data.rows,
-            data.labels,
-            tree,
-            settings,
-            seed=seed,
-            threads=threads,
-            row_weight=data.row_weight,
-            progress=_share(progress, t, len(trees)),
+        trainer = NodeTrainer.prepare(
+            data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
         )
+        weights, facts = trainer.train(threads=threads, progress=_share(progress, t, len(trees)))
         trained.append((weights, facts))
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -51,18 +52,112 @@ class SolverSettings:
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
 
 
-def node_costs(tree: LabelTree, Y: sp.csr_array, settings: SolverSettings) -> npt.NDArray[np.float32]:
+@dataclass(frozen=True, eq=False)
+class NodeTrainer:
+    """All that the training of one tree's nodes needs; any range of whole units can be trained by itself.
+
+    What comes out depends on the unit's own rows, on ``feature_order`` and on the costs, not on which units
+    are trained together, in what order or by how many threads.
+    """
+
+    rows: Rows
+    tree: LabelTree
+    settings: SolverSettings
+    seed: int
+    node_indptr: npt.NDArray[np.int64]  # the rows of node v are node_rows[node_indptr[v]:node_indptr[v + 1]]
+    node_rows: npt.NDArray[np.int32]
+    costs: npt.NDArray[np.float32]  # [nodes]
+    feature_order: npt.NDArray[np.int32]  # all features, the most frequent first
+    row_weight: npt.NDArray[np.float32] | None = None
+    positive_factor: npt.NDArray[np.float32] | None = None  # [entries of node_rows]
+
+    @classmethod
+    def prepare(
+        cls,
+        rows: Rows,
+        Y: sp.csr_array,
+        tree: LabelTree,
+        settings: SolverSettings,
+        *,
+        seed: int,
+        row_weight: npt.NDArray[np.float32] | None = None,
+    ) -> Self:
+        """Find the rows and the cost of every node."""
+        indptr, members = node_rows(tree, Y)
+        return cls(
+            rows,
+            tree,
+            settings,
+            seed,
+            indptr,
+            members,
+            node_costs(tree, np.diff(indptr), settings),
+            _core.feature_order(rows.csr[1], rows.n_features),
+            row_weight,
+        )
+
+    def units(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Give where units begin (nodes in order, then the number of nodes) and what each costs."""
+        return _core.training_units(self.node_indptr, self.tree.first_child, self.tree.label)
+
+    def train(
+        self,
+        first_node: int = 0,
+        last_node: int | None = None,
+        *,
+        threads: int,
+        progress: Callable[[float], None] | None = None,
+        initial: tuple[_core.Forest, int] | None = None,
+    ) -> tuple[_core.WeightArrays, dict[str, int]]:
+        """Train the nodes of some units, all by default; give their weight arrays and what it took.
+
+        With ``initial``, a model's forest and which of its trees this is, training goes on from its weights
+        and stays near them.
+        """
+        positive = positive_weights(self.tree, self.settings)
+        forest, number = initial or (None, 0)
+        nothing = np.zeros(0, np.float32)
+        return _core.train_nodes(
+            *self.rows.csr,
+            self.rows.n_features,
+            self.rows.scale,
+            self.node_indptr,
+            self.node_rows,
+            nothing if self.positive_factor is None else self.positive_factor,
+            self.tree.first_child,
+            self.tree.label,
+            _check_costs(self.costs * positive),
+            self.costs,
+            nothing if self.row_weight is None else self.row_weight,
+            self.feature_order,
+            first_node=first_node,
+            last_node=self.tree.n_nodes if last_node is None else last_node,
+            initial=forest,
+            initial_tree=number,
+            loss=LOSSES[self.settings.loss],
+            tolerance=self.settings.tolerance,
+            max_epochs=self.settings.max_epochs,
+            threshold=self.settings.threshold,
+            bias=self.settings.bias,
+            weight_bits=self.settings.weight_bits,
+            seed=self.seed,
+            threads=threads,
+            progress=progress,
+        )
+
+
+def node_costs(
+    tree: LabelTree, node_sizes: npt.NDArray[np.int64], settings: SolverSettings
+) -> npt.NDArray[np.float32]:
     """Give the cost C of each node's classifier, by the number of rows that it is trained on.
 
     With ``n`` rows in all and ``m`` at the node's parent: C, C * (1 + log(n / m)), or C * n / m.
     """
     costs = np.full(tree.n_nodes, settings.C)
     if settings.C_scale != "none":
-        counts = np.diff(node_rows(tree, Y)[0])
-        ratio = Y.shape[0] / np.maximum(counts[np.maximum(tree.parent, 0)], 1)
+        ratio = node_sizes[0] / np.maximum(node_sizes[np.maximum(tree.parent, 0)], 1)
         costs *= ratio if settings.C_scale == "linear" else 1 + np.log(ratio)
-    capped: npt.NDArray[np.float64] = np.minimum(costs, np.finfo(np.float32).max)
-    return capped.astype(np.float32)
+    return _check_costs(costs)
 
 
 def positive_weights(tree: LabelTree, settings: SolverSettings) -> npt.NDArray[np.float64]:
@@ -84,44 +179,10 @@ def node_rows(tree: LabelTree, Y: sp.csr_array) -> tuple[npt.NDArray[np.int64], 
     )
 
 
-def train_tree(
-    rows: Rows,
-    Y: sp.csr_array,
-    tree: LabelTree,
-    settings: SolverSettings,
-    *,
-    seed: int,
-    threads: int,
-    row_weight: npt.NDArray[np.float32] | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> tuple[_core.WeightArrays, dict[str, int]]:
-    """Train every node of a tree; give its weight arrays and what it took."""
-    costs = node_costs(tree, Y, settings)
-    positive = positive_weights(tree, settings)
-    highest = float(costs.max()) * max(1.0, float(positive.max()))
+def _check_costs(costs: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+    highest = float(costs.max())
     if highest > MOST_COST:
         raise ValueError(
             f"C, scaled and times positive_weight, must be at most {MOST_COST:g}; got {highest:g}."
         )
-    return _core.train_tree(
-        *rows.csr,
-        rows.n_features,
-        rows.scale,
-        Y.indptr.astype(np.int64),
-        Y.indices.astype(np.int32),
-        Y.shape[1],
-        tree.first_child,
-        tree.label,
-        (costs * positive).astype(np.float32),
-        costs,
-        np.zeros(0, np.float32) if row_weight is None else row_weight,
-        loss=LOSSES[settings.loss],
-        tolerance=settings.tolerance,
-        max_epochs=settings.max_epochs,
-        threshold=settings.threshold,
-        bias=settings.bias,
-        weight_bits=settings.weight_bits,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-    )
+    return costs.astype(np.float32)
