@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
+from longleaf._parts import SPARE_BYTES
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
-SPARE_BYTES = 8
 PER_CHUNK = ("dense", "weights", "low", "step")
 PER_PAGE = ("page_words", "page_first")
 PER_WORD = ("bits", "first_slot", "first_byte")
@@ -92,12 +92,18 @@ def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArra
     return piece | {"end": arrays["end"][slot], "bytes": arrays["bytes"][byte]}
 
 
-def unpack(weights: _core.WeightArrays, chunks: Ints) -> Entries:
-    """Read the weights of some chunks."""
-    found = [_unpack_chunk(weights, int(chunk)) for chunk in chunks]
-    if not found:
-        return Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
-    return Entries(*(np.concatenate(parts) for parts in zip(*found, strict=True)))  # type: ignore[arg-type]
+def unpack(tree: LabelTree, weights: _core.WeightArrays, chunks: Ints, n_features: int) -> Entries:
+    """Read the weights of some chunks of a tree."""
+    n_labels = int(tree.label.max()) + 1
+    forest = _core.Forest([tree.first_child], [tree.label], [weights], n_features, n_labels, 0)
+    found = [forest.chunk_entries(0, int(chunk)) for chunk in chunks]
+    first = weights["node"][chunks].astype(np.int64)
+    nodes = [start + child.astype(np.int64) for start, (_, child, _) in zip(first, found, strict=True)]
+    return Entries(
+        np.concatenate([np.zeros(0, np.int64), *(feature for feature, _, _ in found)]),
+        np.concatenate([np.zeros(0, np.int64), *nodes]),
+        np.concatenate([np.zeros(0, np.float32), *(value for _, _, value in found)]),
+    )
 
 
 def pack(
@@ -124,63 +130,3 @@ def pack(
 def weight_bits_of(weights: _core.WeightArrays) -> int:
     """Say how weights are stored: 8 bits each, or 32."""
     return 8 if len(weights["low"]) else 32
-
-
-def chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
-    """List the features of a chunk by its bitmaps."""
-    pages = len(weights["page_words"]) // len(weights["dense"])
-    words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
-    bits = _ones(weights["bits"][weights["word"][chunk] : weights["word"][chunk + 1]])
-    word, bit = np.nonzero(bits.reshape(-1, 64))
-    return np.asarray(words[word] * 64 + bit, np.int64)
-
-
-def _ones(bitmaps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    return np.unpackbits(bitmaps.astype("<u8").view(np.uint8), bitorder="little")
-
-
-def _unpack_chunk(weights: _core.WeightArrays, chunk: int) -> tuple[Ints, Ints, Floats]:
-    """Give features, nodes and values of one chunk."""
-    first, last = int(weights["node"][chunk]), int(weights["node"][chunk + 1])
-    feature = chunk_features(weights, chunk)
-    data = weights["bytes"][int(weights["byte"][chunk]) : int(weights["byte"][chunk + 1])]
-    if weights["dense"][chunk]:
-        values = _decode(weights, chunk, data).reshape(len(feature), last - first)
-        slot, child = np.nonzero(values)
-        return feature[slot], first + child, values[slot, child]
-    slot, child, values = _unpack_slots(weights, chunk, data, last - first)
-    return feature[slot], first + child, values
-
-
-def _unpack_slots(
-    weights: _core.WeightArrays, chunk: int, data: npt.NDArray[np.uint8], width: int
-) -> tuple[Ints, Ints, Floats]:
-    """Give slot, child and value of the weights of a chunk whose slots name their children."""
-    size, mask = (1 if len(weights["low"]) else 4), -(-width // 8)
-    word = slice(int(weights["word"][chunk]), int(weights["word"][chunk + 1]))
-    ends = weights["end"][int(weights["slot"][chunk]) : int(weights["slot"][chunk + 1])].astype(np.int64)
-    slots_of_word = np.diff(np.append(weights["first_slot"][word], len(ends)).astype(np.int64))
-    ends = ends + np.repeat(weights["first_byte"][word].astype(np.int64), slots_of_word)
-    begins = np.append(0, ends[:-1])[: len(ends)]
-    length = ends - begins
-    listed = length <= mask * (size + 1)  # else a bitmap over all children is shorter
-    n = np.where(listed, length // (size + 1), (length - mask) // size)
-    offset = np.cumsum(n) - n
-    child = np.empty(int(n.sum()), np.int64)
-    child[ranges(offset[listed], n[listed])] = data[ranges(begins[listed], n[listed])]
-    maps = data[ranges(begins[~listed], np.full((~listed).sum(), mask))].reshape(-1, mask)
-    named = np.nonzero(np.unpackbits(maps, axis=1, bitorder="little"))[1]
-    child[ranges(offset[~listed], n[~listed])] = named
-    coded = data[ranges(begins + np.where(listed, n, mask), n * size)]
-    return np.repeat(np.arange(len(n)), n), child, _decode(weights, chunk, coded)
-
-
-def _decode(weights: _core.WeightArrays, chunk: int, stored: npt.NDArray[np.uint8]) -> Floats:
-    """Turn bytes into weights: 32-bit floats, or levels with the sign in the low bit."""
-    if not len(weights["low"]):
-        return np.frombuffer(stored.tobytes(), np.float32)
-    level = np.arange(128, dtype=np.uint32)
-    low = weights["low"][chunk : chunk + 1].view(np.uint32)
-    table = (low + (np.maximum(level, 1) - 1) * weights["step"][chunk]).astype(np.uint32).view(np.float32)
-    table = np.where(level > 0, table, np.float32(0))
-    return np.stack([table, -table], axis=1).reshape(-1)[stored]

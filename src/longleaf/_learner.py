@@ -115,17 +115,12 @@ class LabelLearner(LabelEstimator):
         n = check_count(n, "n")
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
-        numbers = np.arange(self.n_labels_, self.n_labels_ + n)
-        before = self.label_counts_, self.n_labels_
-        self._resize(np.append(self.label_counts_, np.zeros(n, np.int64)))
-        if X is not None:
-            try:
-                self.partial_fit(X, y, **options)
-            except BaseException:
-                self.label_counts_, self.n_labels_ = before
-                self.__dict__.pop("_prepared", None)
-                raise
-        return numbers
+        first, width = self.n_labels_, self.n_labels_ + n
+        if X is None:
+            self._note_counts(np.append(self.label_counts_, np.zeros(n, np.int64)))
+        else:
+            self.partial_fit(X, check_labels(y, width, name="y"), **options)
+        return np.arange(first, width)
 
     def remove_labels(self, labels: npt.ArrayLike) -> Self:
         """Take labels out of the trees: they are never returned again, and the others are as they were.
@@ -144,7 +139,7 @@ class LabelLearner(LabelEstimator):
         counts = np.array(self.label_counts_)
         counts[gone] = 0
         self.trees_, self.weights_ = [grown.tree for grown in trees], [grown.weights for grown in trees]
-        self._resize(counts)
+        self._note_counts(counts)
         return self
 
     def _check_some_stay(self, gone: Ints) -> list[Grown]:
@@ -193,9 +188,9 @@ class LabelLearner(LabelEstimator):
         self.weights_ = [grown.weights for grown, _ in taken]
         self.training_ = [facts for _, facts in taken]
         self.n_rows_ = lesson.n_rows
-        self._resize(lesson.label_counts)
+        self._note_counts(lesson.label_counts)
 
-    def _resize(self, counts: npt.NDArray[np.int64]) -> None:
+    def _note_counts(self, counts: npt.NDArray[np.int64]) -> None:
         """Note the labels' counts; what was prepared for the old ones is made anew."""
         self.label_counts_, self.n_labels_ = counts, len(counts)
         self.__dict__.pop("_prepared", None)

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf import _core
 from longleaf._placement import Grown, place_labels, split_clusters
 from longleaf._training import Facts, TrainingData
 from longleaf._transplant import carry, part_weights, put_back
@@ -61,7 +60,7 @@ def learn(grown: Grown, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
     Y = lesson.data.labels
     leaves = leaf_of_label(grown.tree, Y.shape[1])[np.unique(Y.indices)]
     part = part_of(grown.tree, holders(grown.tree, leaves[leaves >= 0]))
-    grown, facts = train_part(grown, part, lesson, seed, part_weights(grown.weights, part))
+    grown, facts = train_part(grown, part, lesson, seed, stay=True)
     if lesson.max_leaf is not None:
         grown = split_clusters(
             grown,
@@ -80,7 +79,7 @@ def relearn(grown: Grown, labels: Ints, lesson: Lesson, seed: int) -> tuple[Grow
     grown = add_missing(grown, lesson)
     leaves = leaf_of_label(grown.tree, lesson.data.labels.shape[1])[labels]
     part = part_of(grown.tree, holders(grown.tree, leaves[leaves >= 0]))
-    return train_part(grown, part, lesson, seed, None)
+    return train_part(grown, part, lesson, seed, stay=False)
 
 
 def forget(grown: Grown, labels: Ints, n_features: int) -> Grown:
@@ -118,9 +117,9 @@ def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
 
 
 def train_part(
-    grown: Grown, part: Part, lesson: Lesson, seed: int, initial: _core.WeightArrays | None
+    grown: Grown, part: Part, lesson: Lesson, seed: int, *, stay: bool
 ) -> tuple[Grown, Facts]:
-    """Train the classifiers of a part of a tree, from and near `initial` where it is given."""
+    """Train the classifiers of a part of a tree, from nothing or so that they stay near what they are."""
     Y = lesson.data.labels
     leaf = leaf_of_label(grown.tree, Y.shape[1])
     place = np.where(leaf >= 0, part.place[np.maximum(leaf, 0)], -1)
@@ -132,10 +131,15 @@ def train_part(
         seed=seed,
         row_weight=lesson.data.row_weight,
     )
-    if initial is not None:
+    initial = None
+    if stay:
+        part_forest = Grown(part.tree, part_weights(grown.weights, part)).forest(
+            lesson.data.rows.n_features, lesson.link
+        )
+        initial = part_forest, 0
         costs = lifetime_costs(grown.tree, lesson.label_counts, lesson.n_rows, lesson.settings)
         trainer = replace(trainer, costs=costs[part.nodes])
-    trained, facts = trainer.train(0, part.tree.n_nodes, threads=lesson.threads, initial=initial)
+    trained, facts = trainer.train(threads=lesson.threads, initial=initial)
     return Grown(grown.tree, put_back(grown.tree, grown.weights, part, trained)), facts
 
 

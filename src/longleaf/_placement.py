@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._chunks import Entries, chunk_starts, ranges, unpack
+from longleaf._chunks import Entries, ranges, unpack
 from longleaf._transplant import carry, part_weights
 from longleaf._tree_edits import Part, part_of, with_clusters
 from longleaf._validation import Rows
@@ -47,6 +47,13 @@ class Grown:
 
     tree: LabelTree
     weights: _core.WeightArrays
+
+    def forest(self, n_features: int, link: int) -> _core.Forest:
+        """Make it ready to be searched."""
+        n_labels = int(self.tree.label.max()) + 1
+        return _core.Forest(
+            [self.tree.first_child], [self.tree.label], [self.weights], n_features, n_labels, link
+        )
 
 
 def place_labels(
@@ -81,22 +88,14 @@ def _best_clusters(
     grown: Grown, clusters: Part, rows: Rows, row: Ints, label: Ints, link: int, threads: int
 ) -> Ints:
     """Give per label the cluster of the highest mean log probability; (`row`, `label`) are pairs."""
-    n = clusters.tree.n_nodes
-    forest = _core.Forest(
-        [clusters.tree.first_child],
-        [clusters.tree.label],
-        [part_weights(grown.weights, clusters)],
-        rows.n_features,
-        n,
-        link,
-    )
+    forest = Grown(clusters.tree, part_weights(grown.weights, clusters)).forest(rows.n_features, link)
     asked, which = np.unique(row, return_inverse=True)
     some = _take_rows(rows, asked)
     gains = log_gain(np.where(grown.tree.label[clusters.nodes] < 0, 1.0, 0.0))
     found = forest.top_k(
         *some.csr,
         some.scale,
-        k=min(CANDIDATES, n),
+        k=min(CANDIDATES, clusters.tree.n_nodes),
         beam=0,
         union_rule=False,
         log_gain=gains,
@@ -163,9 +162,8 @@ def split_clusters(
 
 def _group(grown: Grown, leaves: Ints, n_features: int, arity: int, seed: int, threads: int) -> Ints:
     """Cluster sibling leaves into ``arity`` groups by their weights; give the number of each leaf's group."""
-    starts = chunk_starts(grown.tree)
-    chunks = np.unique(np.searchsorted(starts, leaves, side="right") - 1)
-    vectors = _unit_vectors(unpack(grown.weights, chunks), leaves, n_features)
+    chunks = np.unique(np.searchsorted(grown.weights["node"], leaves, side="right") - 1)
+    vectors = _unit_vectors(unpack(grown.tree, grown.weights, chunks, n_features), leaves, n_features)
     order, begin, end, _ = _core.cluster_labels(
         vectors.indptr.astype(np.int64),
         vectors.indices.astype(np.int32),

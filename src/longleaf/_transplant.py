@@ -32,14 +32,13 @@ def carry(
     """
     tree, origin = edited.tree, edited.origin
     bias = np.where(origin >= 0, weights["bias"][np.maximum(origin, 0)], bias).astype(np.float32)
-    starts, old_starts = chunk_starts(tree), chunk_starts(old)
-    parent = tree.parent
+    starts = chunk_starts(tree)
     changed = _changed_families(old, edited)
     part = part_of(tree, holders(tree, np.flatnonzero(changed)))
-    repacked = _repack(old_starts, weights, edited, part, changed, bias, n_features)
-    old_chunk = np.searchsorted(old_starts, origin[starts], side="right") - 1
+    repacked = _repack(old, weights, edited, part, changed, bias, n_features)
+    old_chunk = np.searchsorted(weights["node"], origin[starts], side="right") - 1
     part_chunk = np.searchsorted(part.nodes[chunk_starts(part.tree)], starts, side="right") - 1
-    anew = changed[parent[starts]]
+    anew = changed[tree.parent[starts]]
     return select_chunks(
         [weights, repacked], anew.astype(np.int64), np.where(anew, part_chunk, old_chunk), tree, bias
     )
@@ -62,7 +61,7 @@ def _changed_families(old: LabelTree, edited: EditedTree) -> npt.NDArray[np.bool
 
 
 def _repack(
-    old_starts: Ints,
+    old: LabelTree,
     weights: _core.WeightArrays,
     edited: EditedTree,
     part: Part,
@@ -72,8 +71,8 @@ def _repack(
 ) -> _core.WeightArrays:
     """Pack the changed families of a part; the chunks of its other families stay empty."""
     moved = np.flatnonzero(changed[np.maximum(edited.tree.parent, 0)] & (edited.origin > 0))
-    chunks = np.unique(np.searchsorted(old_starts, edited.origin[moved], side="right") - 1)
-    entries = unpack(weights, chunks)
+    chunks = np.unique(np.searchsorted(weights["node"], edited.origin[moved], side="right") - 1)
+    entries = unpack(old, weights, chunks, n_features)
     place = np.full(len(weights["bias"]), -1, np.int64)
     place[edited.origin[moved]] = np.searchsorted(part.nodes, moved)
     node = place[entries.node]
