@@ -68,19 +68,26 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """Give the result as a Markdown table."""
-    lines = ["| rows | labels | CPU s | p@1 / 3 / 5 | psp@1 / 3 / 5, `tail=1` |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| rows | labels | CPU s | p@1 / 3 / 5 | psp@1 / 3 / 5, `tail=1` |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for step in result["steps"]:
         pairs = [step[kind] for kind in ("update", "anew") if kind in step]
         cells = [" → ".join(f"{one['cpu_seconds']:.1f}" for one in pairs)]
         for dial, metric in (("plain", "p"), ("tail=1", "psp")):
-            cells.append(" → ".join(" / ".join(f"{one[dial][f'{metric}@{k}']:.2f}" for k in K) for one in pairs))
+            cells.append(
+                " → ".join(" / ".join(f"{one[dial][f'{metric}@{k}']:.2f}" for k in K) for one in pairs)
+            )
         lines.append(f"| {step['rows']:,} | {step['labels']:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run the benchmark, or show what one has found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-o", "--out", type=Path, default=Path("benchmarks/results/stream.json"))
     parser.add_argument("--data", default="tib-sid")
     parser.add_argument("--batches", type=int, default=10)

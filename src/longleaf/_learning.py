@@ -6,7 +6,10 @@ each classifier on the path of a new row becomes the minimiser of
 
     |w - w0|^2 / 2 + sum over the new rows of its parent of  C loss(y w.x),
 
-and every classifier that has no new row at its parent stays as it is, byte by byte.
+and every classifier that has no new row at its parent stays as it is, byte by byte. The bias is a weight like
+any other, but of a feature that every old row had too: were it as free as the weight of a word that is new,
+a batch of rows that all carry a label would give that label to everything. So it moves by the share of the
+new rows among all: its feature's value is that of `fit` times the square root of the share.
 """
 
 from __future__ import annotations
@@ -116,9 +119,7 @@ def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
     return np.array([found[int(parent)] for parent in parents], np.float32)
 
 
-def train_part(
-    grown: Grown, part: Part, lesson: Lesson, seed: int, *, stay: bool
-) -> tuple[Grown, Facts]:
+def train_part(grown: Grown, part: Part, lesson: Lesson, seed: int, *, stay: bool) -> tuple[Grown, Facts]:
     """Train the classifiers of a part of a tree, from nothing or so that they stay near what they are."""
     Y = lesson.data.labels
     leaf = leaf_of_label(grown.tree, Y.shape[1])
@@ -138,7 +139,10 @@ def train_part(
         )
         initial = part_forest, 0
         costs = lifetime_costs(grown.tree, lesson.label_counts, lesson.n_rows, lesson.settings)
-        trainer = replace(trainer, costs=costs[part.nodes])
+        bias = lesson.settings.bias * np.sqrt(lesson.data.rows.n_rows / lesson.n_rows)
+        trainer = replace(
+            trainer, costs=costs[part.nodes], settings=replace(lesson.settings, bias=float(bias))
+        )
     trained, facts = trainer.train(threads=lesson.threads, initial=initial)
     return Grown(grown.tree, put_back(grown.tree, grown.weights, part, trained)), facts
 

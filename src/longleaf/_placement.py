@@ -56,9 +56,7 @@ class Grown:
         )
 
 
-def place_labels(
-    grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int
-) -> Ints:
+def place_labels(grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int) -> Ints:
     """Give the node that each new label should become a child of.
 
     Parameters
@@ -126,7 +124,11 @@ def _take_rows(rows: Rows, chosen: Ints) -> Rows:
     matrix = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
     some = matrix[chosen]
     return Rows(
-        some.indptr.astype(np.int64), some.indices.astype(np.int32), some.data, rows.n_features, rows.scale[chosen]
+        some.indptr.astype(np.int64),
+        some.indices.astype(np.int32),
+        some.data,
+        rows.n_features,
+        rows.scale[chosen],
     )
 
 

@@ -19,7 +19,7 @@ class TagLearner:
     """What a tagger can be taught after `fit`.
 
     The vectorizer stays as it was fitted: words that it does not know are not learned, and document
-    frequencies do not move. ``TextVectorizer(hashing=2**18, min_df=0)`` knows every word. A tag's number,
+    frequencies do not move. ``TextVectorizer(hashing=2**18, min_df=0.0)`` knows every word. A tag's number,
     its place in ``classes_``, never changes; new tags come last.
     """
 
