@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     model, cost = measure(lambda: ll.PLT(**settings).fit(X[: ends[0]], Y[: ends[0]]))
     first = {"rows": ends[0], "cpu_seconds": cost.cpu_seconds, **judge(model, *dev, Y[: ends[0]])}
     result: dict[str, Any] = {"data": args.data, "settings": settings, "first": first, "steps": []}
-    for begin, end in zip(ends[:-1], ends[1:], strict=True):
+    for begin, end in pairwise(ends):
         _, cost = measure(lambda b=begin, e=end: model.partial_fit(X[b:e], Y[b:e]))
         new = int((np.diff(Y[:end].tocsc().indptr) > 0).sum())
         step: dict[str, Any] = {"rows": end, "labels": new}

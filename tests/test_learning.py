@@ -7,6 +7,7 @@ import scipy.optimize
 import handmade
 import longleaf as ll
 import reference
+from longleaf._learning import UPDATE_COST
 from longleaf._tree_edits import leaf_of_label
 from training import TIGHT, WHOLE, texts, unit_rows
 
@@ -65,7 +66,7 @@ def test_an_update_is_the_least_move_that_the_new_rows_ask_for(loss):
         rows = np.column_stack([unit[held], np.ones(len(held))])
         y = np.where(np.isin(held, positive), 1.0, -1.0)
         start[-1], rows[:, -1] = start[-1] / share**0.5, share**0.5  # the bias moves by the share of new rows
-        expected = least_move(loss, rows, y, start, 2.0)
+        expected = least_move(loss, rows, y, start, 2.0 * UPDATE_COST)
         expected[-1] *= share**0.5
         np.testing.assert_allclose(np.append(after[0][:, node], after[1][node]), expected, atol=4e-3)
 
@@ -95,7 +96,7 @@ def test_only_the_families_on_the_paths_of_new_rows_change():
     model = fitted()
     before = [(tree, dict(weights)) for tree, weights in zip(model.trees_, model.weights_, strict=True)]
     label = int(seen(model)[0])
-    row = [i for i, labels in enumerate(ROWS) if label in labels][0]
+    row = next(i for i, labels in enumerate(ROWS) if label in labels)
     model.partial_fit(X[[row]], [[label]])
     for (tree, old), weights in zip(before, model.weights_, strict=True):
         parent = reference.parents(tree)

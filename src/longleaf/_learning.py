@@ -29,6 +29,11 @@ from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
 
+UPDATE_COST = 4.0
+"""C of an update, as a multiple of that of `fit`: measured on a stream, see docs/learning.md."""
+START_BELOW = 0.3
+"""How far below its siblings' median bias a new label's starts: they have rows in the past, it has none."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
@@ -110,12 +115,12 @@ def add_missing(grown: Grown, lesson: Lesson) -> Grown:
 
 
 def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
-    """Give the median bias of the leaves below each parent: old rows of a cluster do not have a new label."""
+    """Give a bias for a new leaf below each parent, by its siblings: none of their old rows has its label."""
     tree, bias = grown.tree, grown.weights["bias"]
     found = {}
     for parent in np.unique(parents):
         children = np.arange(tree.first_child[parent], tree.first_child[parent + 1])
-        found[int(parent)] = np.median(bias[children[tree.label[children] >= 0]])
+        found[int(parent)] = np.median(bias[children[tree.label[children] >= 0]]) - START_BELOW
     return np.array([found[int(parent)] for parent in parents], np.float32)
 
 
@@ -139,6 +144,7 @@ def train_part(grown: Grown, part: Part, lesson: Lesson, seed: int, *, stay: boo
         )
         initial = part_forest, 0
         costs = lifetime_costs(grown.tree, lesson.label_counts, lesson.n_rows, lesson.settings)
+        costs *= UPDATE_COST
         bias = lesson.settings.bias * np.sqrt(lesson.data.rows.n_rows / lesson.n_rows)
         trainer = replace(
             trainer, costs=costs[part.nodes], settings=replace(lesson.settings, bias=float(bias))
@@ -174,4 +180,4 @@ def lifetime_costs(
         rows[0] = n_rows
         ratio = n_rows / np.clip(rows[np.maximum(parent, 0)], 1, n_rows)
         costs *= ratio if settings.C_scale == "linear" else 1 + np.log(ratio)
-    return np.minimum(costs, np.finfo(np.float32).max).astype(np.float32)
+    return np.asarray(np.minimum(costs, np.finfo(np.float32).max), np.float32)

@@ -13,6 +13,7 @@ stream; there a label goes down the tree greedily, here the search looks at all 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -189,10 +190,10 @@ def _unit_vectors(entries: Entries, leaves: Ints, n_features: int) -> sp.csr_arr
     """Give the weights of leaves as sparse rows of unit length."""
     mine = np.isin(entries.node, leaves)
     row = np.searchsorted(leaves, entries.node[mine])
-    matrix = sp.csr_array(
-        (entries.value[mine], (row, entries.feature[mine])), shape=(len(leaves), n_features), dtype=np.float32
-    )
-    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1))).reshape(-1)
+    places = row, entries.feature[mine]
+    matrix: Any = sp.csr_array((entries.value[mine], places), shape=(len(leaves), n_features))
+    length = np.sqrt(np.bincount(row, entries.value[mine].astype(np.float64) ** 2, len(leaves)))
     scale = np.repeat(1 / np.where(length > 0, length, 1), np.diff(matrix.indptr))
     matrix.data = (matrix.data * scale).astype(np.float32)
-    return matrix
+    result: sp.csr_array = matrix
+    return result

@@ -84,7 +84,7 @@ def holders(tree: LabelTree, nodes: Ints) -> Bools:
     while len(nodes):
         nodes = np.unique(nodes[~marked[nodes]])
         marked[nodes] = True
-        nodes = parent[nodes]
+        nodes = parent[nodes].astype(np.int64)
     return marked
 
 
@@ -112,7 +112,7 @@ class Part:
 
 
 def part_of(tree: LabelTree, families: Bools) -> Part:
-    """Keep the children of some nodes only; the root's always, and of a node only if its parent's are kept."""
+    """Keep the children of some nodes only: the root must be among them, and the parent of each."""
     families = families & (tree.label < 0)
     parent = tree.parent
     nodes = np.append(0, np.flatnonzero(families[np.maximum(parent, 0)] & (parent >= 0)))

@@ -54,9 +54,8 @@ def _learn_features(model: PLT, path: str) -> dict[str, Any]:
     rows = load_labelled(path)
     check_features_match(rows, model)
     if rows.Y.shape[1] < model.n_labels_:
-        raise DataError(
-            f"{rows.name} must have at least {model.n_labels_} labels, as the model has; got {rows.Y.shape[1]}."
-        )
+        found, least = rows.Y.shape[1], model.n_labels_
+        raise DataError(f"{rows.name} must have at least {least} labels, as the model has; got {found}.")
     with _console.progress_bar("learning") as progress:
         model.partial_fit(rows.X, rows.Y, progress=progress)
     return origin(rows)
