@@ -155,6 +155,12 @@ def test_what_cannot_be_learned_leaves_the_model_as_it_was(rows, y, sentence):
     same_model(model, fitted())
 
 
+def test_a_weight_by_name_is_refused_since_it_needs_the_old_rows():
+    model = fitted().set_params(positive_weight="propensity")
+    with pytest.raises(ValueError, match="positive_weight must be a number to go on learning"):
+        model.partial_fit(X[NEW], ROWS[NEW])
+
+
 # ------------------------------------------------------------ new labels
 
 

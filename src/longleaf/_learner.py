@@ -150,6 +150,9 @@ class LabelLearner(LabelEstimator):
 
     def _check_lesson(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
         """Check rows to learn from; their labels get a column for every label of the model."""
+        weight: Any = self.positive_weight  # a name's meaning hangs on rows that are no longer there
+        if isinstance(weight, str):
+            raise ValueError(f"positive_weight must be a number to go on learning; got {weight!r}.")
         rows, labels = self._check_rows(X), check_labels(y, name="y")
         if rows.n_rows != labels.shape[0]:
             raise ValueError(
