@@ -38,6 +38,11 @@ class TagCollector:
         """How many rows there are so far."""
         return len(self._ends) - 1
 
+    @property
+    def tags(self) -> list[str]:
+        """The tags so far, in the order in which they came up."""
+        return list(self._number)
+
     def add(self, tags: Iterable[str]) -> None:
         """Take in one row's tags."""
         if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):

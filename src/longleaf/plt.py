@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._estimator import LabelEstimator
+from longleaf._learner import LabelLearner
 from longleaf._positive_weight import INVERSE_PRIOR, PROPENSITY
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.linear import SolverSettings
@@ -22,7 +22,7 @@ TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
 KMEANS_ITERATIONS, KMEANS_TOLERANCE = 8, 1e-4
 
 
-class PLT(LabelEstimator):
+class PLT(LabelLearner):
     """Probabilistic label trees, and PS-PLT when searched with gains.
 
     Parameters

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf import _tagger_files
 from longleaf._estimator import LabelEstimator
 from longleaf._suggest import Suggestion, Worth, best_labels, ready_texts
+from longleaf._tagger_learning import TagLearner
 from longleaf._tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
 from longleaf._validation import check_choice, check_count
 from longleaf.explain import explain_row
@@ -29,7 +30,7 @@ MOST_WORDS = 5
 """How many words a suggestion names."""
 
 
-class Tagger(BaseEstimator):  # type: ignore[misc]
+class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
     """Strings in, strings out: a vectorizer, and a model of labels behind it.
 
     Parameters
@@ -48,7 +49,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     estimator_, vectorizer_
         The fitted parts.
     classes_ : array of str objects [tags]
-        The tags in order; column and label numbers are places in it.
+        The tags, in order after `fit`; column and label numbers are places in it.
     fields_ : dict
         The fields of the table that it was trained on, as `longleaf.io.tables.read_table` takes them.
 

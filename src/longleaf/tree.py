@@ -50,12 +50,15 @@ class LabelTree:
     @property
     def depth(self) -> Ints:
         """How far each node lies below the root."""
-        depth = np.zeros(self.n_nodes, np.int32)
-        begin, end = 0, 1
+        return np.repeat(np.arange(len(levels := self.levels())), [len(v) for v in levels]).astype(np.int32)
+
+    def levels(self) -> list[npt.NDArray[np.int64]]:
+        """List the nodes of each level, from the root down."""
+        begin, end, levels = 0, 1, [np.zeros(1, np.int64)]
         while end < self.n_nodes:  # a level's children are the next level
             begin, end = end, int(self.first_child[end])
-            depth[begin:] += 1
-        return depth
+            levels.append(np.arange(begin, end))
+        return levels
 
     @classmethod
     def from_parents(cls, parent: npt.ArrayLike, label: npt.ArrayLike) -> LabelTree:
@@ -80,20 +83,8 @@ class LabelTree:
     def _in_breadth_first_order(
         cls, parent: npt.NDArray[np.int64], label: npt.NDArray[np.int64]
     ) -> LabelTree:
-        """``parent`` -1 at the root, -2 at nodes that are left out; siblings keep their order."""
-        kept = np.flatnonzero(parent >= 0)
-        by_parent = kept[np.argsort(parent[kept], kind="stable")]
-        begin = np.searchsorted(parent[by_parent], np.arange(len(parent) + 1))
-        level = np.flatnonzero(parent == -1)
-        order, counts = [level], []
-        while len(level):
-            count = begin[level + 1] - begin[level]
-            counts.append(count)
-            starts = np.repeat(begin[level] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
-            level = by_parent[starts + np.arange(count.sum())]
-            order.append(level)
-        first_child = np.concatenate([[1], 1 + np.cumsum(np.concatenate(counts))])
-        return cls(first_child.astype(np.int32), label[np.concatenate(order)].astype(np.int32))
+        order, first_child = breadth_first(parent)
+        return cls(first_child.astype(np.int32), label[order].astype(np.int32))
 
     @classmethod
     def flat(cls, labels: npt.ArrayLike) -> LabelTree:
@@ -209,6 +200,28 @@ class LabelTree:
         """Leave out every leaf whose label is not among ``labels``."""
         keep = np.isin(self.label, np.asarray(labels))
         return type(self).from_parents(self.parent, np.where(keep, self.label, -1))
+
+
+def breadth_first(parent: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Order nodes level by level, siblings as they stand; give the order, and where children begin in it.
+
+    Parameters
+    ----------
+    parent : int64 array [nodes]
+        -1 at the root, -2 at nodes that are left out.
+    """
+    kept = np.flatnonzero(parent >= 0)
+    by_parent = kept[np.argsort(parent[kept], kind="stable")]
+    begin = np.searchsorted(parent[by_parent], np.arange(len(parent) + 1))
+    level = np.flatnonzero(parent == -1)
+    order, counts = [level], []
+    while len(level):
+        count = begin[level + 1] - begin[level]
+        counts.append(count)
+        starts = np.repeat(begin[level] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
+        level = by_parent[starts + np.arange(count.sum())]
+        order.append(level)
+    return np.concatenate(order), np.concatenate([[1], 1 + np.cumsum(np.concatenate(counts))])
 
 
 def _check_parents(parent: npt.NDArray[np.int64], label: npt.NDArray[np.int64]) -> None:

@@ -26,6 +26,7 @@ from longleaf.cli.serve import serve
 from longleaf.cli.split import split
 from longleaf.cli.train import train
 from longleaf.cli.tune import tune
+from longleaf.cli.update import update
 
 DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
@@ -34,6 +35,7 @@ app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
 for command in (
     demo,
     train,
+    update,
     predict,
     evaluate,
     explain,
