@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
+from longleaf._clustering import ClusterSettings
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._ranker import LabelRanker
 from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
@@ -93,6 +94,7 @@ class LabelEstimator(LabelRanker):
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        client: Any = None,
     ) -> Self:
         """Build the trees and train their classifiers.
 
@@ -106,7 +108,13 @@ class LabelEstimator(LabelRanker):
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        client : dask.distributed.Client, optional
+            Train on its workers (`longleaf.distributed.fit`), in the same bits; ``n_jobs`` does not matter then.
         """
+        if client is not None:
+            from longleaf import distributed  # it needs an extra
+
+            return distributed.fit(self, X, y, sample_weight, client=client, progress=progress)
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
@@ -127,6 +135,10 @@ class LabelEstimator(LabelRanker):
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
     ) -> list[LabelTree]:
         """Give one tree per seed, over the labels that occur."""
+
+    def _cluster_settings(self) -> ClusterSettings | None:
+        """Say how labels are clustered; None where trees do not depend on rows."""
+        return None
 
     def _train(
         self,

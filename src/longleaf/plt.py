@@ -10,13 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._clustering import CLUSTERED, ClusterSettings, cluster_tree
 from longleaf._estimator import LabelEstimator
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
-TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 20, 1e-4
+TREES = (*CLUSTERED, "complete", "random", "huffman")
 
 
 class PLT(LabelEstimator):
@@ -155,22 +155,24 @@ class PLT(LabelEstimator):
             return [LabelTree.huffman(seen, self.label_counts_[seen], arity)] * len(seeds)
         if name == "random":
             return [LabelTree.random(seen, np.random.RandomState(seed), arity, max_leaf) for seed in seeds]
-        return _cluster_trees(name, rows, labels, seen, seeds, arity, max_leaf, threads)
+        return _cluster_trees(ClusterSettings(name, arity, max_leaf), rows, labels, seen, seeds, threads)
+
+    def _cluster_settings(self) -> ClusterSettings | None:
+        if not isinstance(self.tree, str) or check_choice(self.tree, "tree", TREES) not in CLUSTERED:
+            return None
+        arity = check_count(self.arity, "arity", low=2)
+        return ClusterSettings(self.tree, arity, check_count(self.max_leaf, "max_leaf"))
 
 
 def _cluster_trees(
-    name: str,
+    settings: ClusterSettings,
     rows: Rows,
     labels: sp.csr_array,
     seen: npt.NDArray[np.int64],
     seeds: list[int],
-    arity: int,
-    max_leaf: int,
     threads: int,
 ) -> list[LabelTree]:
     """Cluster the centroids of the seen labels, once per seed."""
-    if name == "merged" and arity & (arity - 1):
-        raise ValueError(f'arity must be a power of two with tree="merged"; got {arity}.')
     rows_of_label = labels.T.tocsr()[seen]
     centroids = _core.label_centroids(
         *rows.csr,
@@ -180,22 +182,9 @@ def _cluster_trees(
         rows_of_label.indices.astype(np.int32),
         threads,
     )
-    trees = []
-    for seed in seeds:
-        order, begin, end, parent = _core.cluster_labels(
-            *centroids,
-            rows.n_features,
-            arity=2 if name == "merged" else arity,
-            max_leaf=max_leaf,
-            max_iterations=KMEANS_ITERATIONS,
-            tolerance=KMEANS_TOLERANCE,
-            balanced=name != "unbalanced",
-            seed=seed,
-            threads=threads,
-        )
-        tree = LabelTree.from_clusters(seen[order], begin, end, parent)
-        trees.append(tree.merge_levels(arity.bit_length() - 1) if name == "merged" and arity > 2 else tree)
-    return trees
+    return [
+        cluster_tree(centroids, seen, rows.n_features, settings, seed=seed, threads=threads) for seed in seeds
+    ]
 
 
 def _check_given_trees(

@@ -86,6 +86,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        client: Any = None,
     ) -> Self:
         """Learn from texts and their tags.
 
@@ -99,11 +100,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        client : dask.distributed.Client, optional
+            Train the classifiers on its workers; the texts are read here.
         """
-        return self._fit(texts, TagCollector.of(tags), sample_weight, progress)
+        return self._fit(texts, TagCollector.of(tags), sample_weight, progress, client)
 
     def fit_records(
-        self, records: Iterable[Record], *, progress: Callable[[float], None] | None = None
+        self,
+        records: Iterable[Record],
+        *,
+        progress: Callable[[float], None] | None = None,
+        client: Any = None,
     ) -> Self:
         """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
 
@@ -113,9 +120,11 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             Texts are not kept. Of a reader, `fields_` remembers the fields.
         progress : callable, optional
             As in `fit`.
+        client : dask.distributed.Client, optional
+            As in `fit`.
         """
         collector = TagCollector()
-        self._fit(collector.texts(records), collector, None, progress)
+        self._fit(collector.texts(records), collector, None, progress, client)
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self
@@ -126,6 +135,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         collector: TagCollector,
         sample_weight: npt.ArrayLike | None,
         progress: Callable[[float], None] | None,
+        client: Any,
     ) -> Self:
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
@@ -137,7 +147,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
         self.__dict__.pop("_numbers", None)
-        self.estimator_ = estimator.fit(X, Y, sample_weight, progress=progress)
+        self.estimator_ = estimator.fit(X, Y, sample_weight, progress=progress, client=client)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self
 

@@ -10,6 +10,7 @@ import typer
 
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
+from longleaf.cli._cluster import connected
 from longleaf.cli._data import check_new_model
 from longleaf.cli._options import (
     DataPath,
@@ -21,6 +22,7 @@ from longleaf.cli._options import (
     TagsField,
     TextFields,
     Threads,
+    not_empty,
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import (
@@ -112,6 +114,15 @@ def train(
     max_features: _vectorizer.MaxFeatures = None,
     hashing: _vectorizer.Hash = None,
     keep_case: _vectorizer.KeepCase = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Train on a Dask cluster whose scheduler listens here, tcp://host:8786.",
+            callback=not_empty,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
@@ -134,12 +145,13 @@ def train(
     fields = given(text=text, tags=tags, separator=separator)
     about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
-    if is_table(data, about_texts):
-        vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-        tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
-        trained = _train_on_texts(tagger, data, fields, strict)
-    else:
-        trained = _train_on_features(estimator, data)
+    with connected(dask) as client:
+        if is_table(data, about_texts):
+            vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
+            tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+            trained = _train_on_texts(tagger, data, fields, strict, client)
+        else:
+            trained = _train_on_features(estimator, data, client)
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
@@ -165,19 +177,21 @@ def _make_estimator(
     return estimator
 
 
-def _train_on_features(estimator: PLT | BR, path: str) -> PLT | BR:
+def _train_on_features(estimator: PLT | BR, path: str, client: Any) -> PLT | BR:
     rows = load_labelled(path)
     with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress)
+        estimator.fit(rows.X, rows.Y, progress=progress, client=client)
     estimator.origin_ |= origin(rows)
     return estimator
 
 
-def _train_on_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Tagger:
+def _train_on_texts(
+    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, client: Any
+) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
-            tagger.fit_records(records, progress=progress)
+            tagger.fit_records(records, progress=progress, client=client)
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
