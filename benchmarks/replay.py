@@ -1,9 +1,9 @@
 """Replays the task stream of one Dask run on any number of workers: list scheduling with transfers.
 
-Given: tasks with their compute seconds, result bytes, dependencies and phase, as Dask recorded them. Out: when the
-last one ends on n workers of one thread. A task that is ready goes, in the order of submission, to the worker where
-it would start first; what it needs and is not there yet is fetched one result after another. The client starts a phase when
-the one before has ended, as `longleaf.distributed.fit` does. Source: Graham 1969 (list scheduling).
+Given: tasks with their compute seconds, result bytes, dependencies and phase, as Dask recorded them. Out: when
+the last one ends on n workers of one thread. A task goes, in the order of submission, to the worker where it
+would start first; what it needs and is not there yet is fetched one result after another. The client starts a
+phase when the one before has ended, as `longleaf.distributed.fit` does. Source: Graham 1969 (list scheduling).
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def replay(tasks: Sequence[Task], workers: int, costs: Costs) -> Schedule:
             scheduler += costs.seconds_per_task
             known = max([scheduler, *(ready_at[key] for key in task.needs)])
             worker = min(
-                range(workers), key=lambda w: (max(free[w], known) + _fetch(task, w, homes, size, costs)[0], w)
+                range(workers),
+                key=lambda w: (max(free[w], known) + _fetch(task, w, homes, size, costs)[0], w),
             )
             seconds, fetched = _fetch(task, worker, homes, size, costs)
             end = max(free[worker], known) + seconds + task.seconds

@@ -1,7 +1,7 @@
 """Many machines: real runs of `longleaf.distributed.fit` on few processes, and their tasks replayed on many.
 
-``python -m benchmarks.scaleout`` trains EURLEX57K on clusters of 1, 2 and 4 processes, then once more on one process
-cut as for 64 threads, replays the recorded tasks on 1 to 64 workers, and prints tables in Markdown.
+``python -m benchmarks.scaleout`` trains EURLEX57K on clusters of 1, 2 and 4 processes, then once more on one
+process cut as for 64 threads, replays the recorded tasks on 1 to 64 workers, and prints tables in Markdown.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ class Recorder(SchedulerPlugin):  # type: ignore[misc]
         self.needs: dict[str, tuple[str, ...]] = {}
 
     async def start(self, scheduler: Any) -> None:
+        """Keep the notes where the client can ask for them."""
         self.scheduler = scheduler
         scheduler.longleaf_needs = self.needs
 
     def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+        """Note what a task needs when it goes to a worker."""
         if finish == "processing":
             self.needs[key] = tuple(one.key for one in self.scheduler.tasks[key].dependencies)
 
@@ -77,17 +79,22 @@ def record(client: Client, begin: float) -> list[Task]:
 
 def moved(client: Client, begin: float) -> int:
     """Give the bytes that workers fetched from each other."""
-    incoming = client.run(lambda dask_worker: sum(
-        one["total"] for one in dask_worker.transfer_incoming_log if one["start"] >= begin
-    ))
+    incoming = client.run(
+        lambda dask_worker: sum(
+            one["total"] for one in dask_worker.transfer_incoming_log if one["start"] >= begin
+        )
+    )
     return sum(incoming.values())
 
 
-def train_on(processes: int, X: Any, Y: Any, *, cut_for: int | None = None) -> tuple[dict[str, Any], list[Task]]:
+def train_on(
+    processes: int, X: Any, Y: Any, *, cut_for: int | None = None
+) -> tuple[dict[str, Any], list[Task]]:
     """Train on a fresh cluster; give what it took, and its tasks."""
     cluster = LocalCluster(n_workers=processes, threads_per_worker=1, dashboard_address=None)
     with cluster, Client(cluster) as client:
         client.register_plugin(Recorder())
+        client.get_task_stream()  # from now on it is recorded
         client.run(lambda: __import__("longleaf.distributed") and None)  # importing is no part of training
         own = _run.Run.workers
         if cut_for is not None:
@@ -172,19 +179,30 @@ def tables(found: dict[str, Any]) -> str:
             f"| {run['task_seconds']:.1f} | {run['moved_bytes'] / 2**20:.0f} |"
         )
     for one in found["replays"]:
-        lines += ["", f"cut for {one['cut_for']}: critical path {one['critical_path']:.1f} s, "
-                  f"client {one['client_seconds']:.1f} s", "",
-                  "| workers | seconds | speed-up | moved MiB |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"cut for {one['cut_for']}: critical path {one['critical_path']:.1f} s, "
+            f"client {one['client_seconds']:.1f} s",
+            "",
+            "| workers | seconds | speed-up | moved MiB |",
+            "|---|---|---|---|",
+        ]
         base = one["workers"]["1"]["seconds"]
         for workers, schedule in one["workers"].items():
             lines.append(
                 f"| {workers} | {schedule['seconds']:.1f} | {base / schedule['seconds']:.1f} "
                 f"| {schedule['moved_bytes'] / 2**20:.0f} |"
             )
-    lines += ["", "| task | number | seconds in all | longest s | result MiB in all |", "|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| task | number | seconds in all | longest s | result MiB in all |",
+        "|---|---|---|---|---|",
+    ]
     for kind, sums in found["runs"][-1]["kinds"].items():
-        lines.append(f"| {kind} | {sums['tasks']} | {sums['seconds']:.2f} | {sums['longest']:.2f} "
-                     f"| {sums['bytes'] / 2**20:.0f} |")
+        lines.append(
+            f"| {kind} | {sums['tasks']} | {sums['seconds']:.2f} | {sums['longest']:.2f} "
+            f"| {sums['bytes'] / 2**20:.0f} |"
+        )
     return "\n".join(lines)
 
 

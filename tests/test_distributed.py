@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def cluster():
 def client(cluster):
     with distributed.Client(cluster) as made:
         made.wait_for_workers(2, timeout=60)
+        made.get_task_stream()  # from now on it is recorded
         yield made
 
 
@@ -62,7 +64,7 @@ def same_bits(a, b):
 
 def blocks(matrix, parts=3):
     bounds = np.linspace(0, matrix.shape[0], parts + 1).astype(int)
-    return [matrix[begin:end] for begin, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [matrix[begin:end] for begin, end in pairwise(bounds)]
 
 
 def executions(client, since):
@@ -89,7 +91,7 @@ def test_the_model_has_the_same_bits_as_on_one_machine(client, make, weighted):
     weight = np.random.default_rng(1).uniform(0.5, 2.0, X.shape[0]) if weighted else None
     alone = make().fit(X, Y, sample_weight=weight)
     shares = []
-    spread = make().fit(X, Y, sample_weight=weight, client=client, progress=shares.append)
+    spread = lld.fit(make(), X, Y, weight, client=client, partitions=3, progress=shares.append)
     same_bits(spread, alone)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
@@ -165,13 +167,13 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     parts = []
     plan = _train.plan_parts
     monkeypatch.setattr(_train, "plan_parts", lambda *args: parts.extend(found := plan(*args)) or found)
-    lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y)
+    lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
     need = max(part.need for part in parts)
     monkeypatch.setattr(_train, "MEMORY_SHARE", need / (2 * GIB))  # half of it fits on the small worker
     monkeypatch.setattr(_trees, "MEMORY_SHARE", 1.0)
     parts.clear()
     since = time.time()
-    spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y)
+    spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
     same_bits(spread, ll.PLT(n_trees=1, **SETTINGS).fit(X, Y))
     too_large = [part for part in parts if part.need > need / 2]
     assert too_large
@@ -223,7 +225,7 @@ def test_an_interrupt_or_a_timeout_cancels_all_tasks(client):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ll.PLT(n_trees=3, **SETTINGS).fit(X, Y, client=client, progress=interrupt)
+        lld.fit(ll.PLT(n_trees=3, **SETTINGS), X, Y, partitions=3, progress=interrupt)
     nothing_is_left(client)
     with pytest.raises(TimeoutError, match=r"must end within 0\.01 s"):
         lld.fit(ll.PLT(**SETTINGS), X, Y, timeout=0.01)
@@ -260,7 +262,7 @@ def test_a_killed_worker_costs_only_its_tasks(client):
         pid = client.run(os.getpid, workers=[victim])[victim]
         os.kill(pid, signal.SIGKILL)
 
-    spread = ll.PLT(**make).fit(X, Y, client=client, progress=kill_once)
+    spread = lld.fit(ll.PLT(**make), X, Y, partitions=3, progress=kill_once)
     assert killed["tasks"], "the worker must have been training"
     same_bits(spread, ll.PLT(**make).fit(X, Y))
     ran = [key for key, _ in executions(client, since) if "-train-" in key]

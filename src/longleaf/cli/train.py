@@ -185,9 +185,7 @@ def _train_on_features(estimator: PLT | BR, path: str, client: Any) -> PLT | BR:
     return estimator
 
 
-def _train_on_texts(
-    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, client: Any
-) -> Tagger:
+def _train_on_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, client: Any) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:

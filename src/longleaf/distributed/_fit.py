@@ -44,7 +44,7 @@ def fit(
     Parameters
     ----------
     model : PLT or BR
-        Its ``n_jobs`` does not matter: a task has one thread, a worker as many tasks as Dask gives it threads.
+        Its ``n_jobs`` does not matter: a task has one thread, a worker as many tasks as it has threads.
     X : matrix, Dask array, bag or dataframe, list of blocks, or files
         Rows in partitions. A matrix is cut here and sent out. Blocks may be sparse or dense, delayed or
         futures. A bag's elements are rows or, without ``y``, pairs of a row and its list of labels. Files are
@@ -56,7 +56,8 @@ def fit(
     client : dask.distributed.Client, optional
         The one that was opened last, if left out.
     partitions : int, optional
-        Into how many partitions a matrix is cut; two for every thread of the cluster if left out.
+        Into how many partitions a matrix is cut; if left out, two for every thread of the cluster, but fewer
+        if they would have less than a million entries.
     progress : callable, optional
         Called now and then with the share of the training that is done.
     timeout : float, optional
@@ -104,8 +105,9 @@ def check_sizes(held: list[_blocks.Sizes]) -> _blocks.Sizes:
                 f"X must have the same features in every partition: {features} in partition 0; "
                 f"got {one.features} in partition {number}."
             )
-    rows, entries, labels = (sum(getattr(one, name) for one in held) for name in
-                             ("rows", "entries", "label_entries"))
+    rows, entries, labels = (
+        sum(getattr(one, name) for one in held) for name in ("rows", "entries", "label_entries")
+    )
     return _blocks.Sizes(rows, features, max(one.labels for one in held), entries, labels)
 
 

@@ -21,7 +21,7 @@ from longleaf.models import load
 from longleaf.search import TopK
 
 IN_FLIGHT = 2
-"""Partitions per thread that are loaded ahead; the others wait, so that they need not fit in memory at once."""
+"""Partitions per thread that are loaded ahead; the others wait, as they need not fit in memory at once."""
 
 
 def top_k(model: Any, X: Any, k: int | None = None, **options: Any) -> TopK:

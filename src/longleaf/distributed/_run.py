@@ -1,10 +1,11 @@
-"""One piece of work on a cluster: what was submitted, how long it may take, and what its faults are called."""
+"""One piece of work on a cluster: what was submitted, how long it may take, what its faults are called."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 class ClusterError(RuntimeError, ValueError):
-    """The cluster could not do the work; a ValueError too, as the command line tells these in one sentence."""
+    """The cluster could not do the work; a ValueError too, since the command line tells these as they are."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,8 @@ class Run:
         except TimeoutError:
             if self._end is not None and time.monotonic() >= self._end:
                 raise TimeoutError(f"The work must end within {self.timeout:g} s; it did not.") from None
+        except CancelledError:
+            raise ClusterError("Tasks must be left to end; the cluster or somebody cancelled some.") from None
         return [future for future in futures if future.status != "pending"]
 
 

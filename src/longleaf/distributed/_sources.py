@@ -19,7 +19,10 @@ from longleaf.distributed._run import Run
 from longleaf.io.xmlc import load_xmlc
 
 PARTITIONS_PER_THREAD = 2
-"""Of data that are cut here: enough for every thread to have some, few enough to keep tasks large."""
+"""At most, of data that are cut here: enough for every thread to have some."""
+
+PARTITION_ENTRIES = 1 << 20
+"""At least, if not the last: choosing rows is a task per partition and part, which shall have work to do."""
 
 
 def loaders(
@@ -65,7 +68,7 @@ def _paths(X: Any) -> list[str] | None:
 
 
 def _blocks(data: Any) -> Sequence[Any] | None:
-    """Give the partitions of a collection, or the delayed, future or sparse blocks of a list; None for others."""
+    """Give the partitions of a collection, or a list of delayed, future or sparse blocks; None for others."""
     if isinstance(data, list | tuple) and len(data) and all(_is_block(one) for one in data):
         return data
     if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
@@ -94,7 +97,9 @@ def _cut(run: Run, X: Any, y: Any, normalize: bool, partitions: int | None) -> l
             f"X and y must have the same number of rows; got {rows.n_rows} and {labels.shape[0]}."
         )
     threads = sum(worker.threads for worker in run.workers())
-    count = max(1, min(PARTITIONS_PER_THREAD * threads if partitions is None else partitions, rows.n_rows))
+    if partitions is None:
+        partitions = min(PARTITIONS_PER_THREAD * threads, len(rows.data) // PARTITION_ENTRIES)
+    count = max(1, min(partitions, rows.n_rows))
     bounds = np.linspace(0, rows.n_rows, count + 1).astype(int)
     return [
         partial(_send, run, rows, labels, begin, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,15 +47,16 @@ class _Shared:
 
 def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) -> list[Trained]:
     """Train all parts of all trees, the largest first; give weights and facts of each tree."""
-    order = run.submit("order", _blocks.feature_order, count(run, "features", _blocks.count_features,
-                                                               problem.data))
+    order = run.submit(
+        "order", _blocks.feature_order, count(run, "features", _blocks.count_features, problem.data)
+    )
     settings = run.keep("settings", problem.settings)
     shared, parts = _prepare_trees(run, problem, order, settings)
     jobs = [
         Job(
             f"nodes {part.first_node} to {part.last_node - 1} of tree {part.tree}",
             part.need,
-            lambda workers, part=part: _submit_part(run, problem, shared[part.tree], part, workers),
+            partial(_submit_part, run, problem, shared[part.tree], part),
             part.work,
             part,
         )
@@ -71,9 +73,7 @@ def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) 
     return [_join(number, found, problem) for number, found in enumerate(done)]
 
 
-def _prepare_trees(
-    run: Run, problem: Problem, order: Any, settings: Any
-) -> tuple[list[_Shared], list[Part]]:
+def _prepare_trees(run: Run, problem: Problem, order: Any, settings: Any) -> tuple[list[_Shared], list[Part]]:
     """Count the rows of each node, and cut the trees into parts by these counts."""
     kept = [run.keep("tree", tree) for tree in problem.trees]
     index = [[run.submit("index", _blocks.index_nodes, one, tree) for one in problem.data] for tree in kept]
@@ -107,9 +107,7 @@ def _costs(tree: LabelTree, node_sizes: _blocks.Ints, settings: SolverSettings) 
     return node_costs(tree, node_sizes[0], settings)
 
 
-def _submit_part(
-    run: Run, problem: Problem, shared: _Shared, part: Part, workers: list[str] | None
-) -> Any:
+def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, workers: list[str] | None) -> Any:
     """Let the workers choose the part's rows in each partition, and one of them train on these."""
     if part.families[0] == 0:  # the root has all rows
         blocks = problem.data

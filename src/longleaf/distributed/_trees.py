@@ -1,23 +1,24 @@
 """Label trees: centroids from partitions of rows, then k-means of one tree a task.
 
-A centroid is a sum of floats, so the order of its rows matters. Therefore a task has some labels to itself: it
-gets all rows of these labels, in the order of the rows, and sums as one machine does. k-means looks at all
+A centroid is a sum of floats, so the order of its rows matters. Therefore a task has some labels to itself:
+it gets all rows of these labels, in the order of the rows, and sums as one machine does. k-means looks at all
 centroids in its first split and is not cut: one task a tree.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
+from longleaf._clustering import ClusterSettings, cluster_tree
 from longleaf._training import TrainingData
 from longleaf.distributed._blocks import Ints, Sizes, join_indptr, rows_of_labels, stack
 from longleaf.distributed._plan import MEMORY_SHARE, row_bytes
 from longleaf.distributed._run import Job, Run
-from longleaf.plt import ClusterSettings, cluster_tree
 from longleaf.tree import LabelTree
 
 
@@ -41,9 +42,7 @@ def build_trees(
         Job(
             f"the k-means of tree {number}",
             need,
-            lambda workers, seed=seed: run.submit(
-                "kmeans", _cluster, seen, seed, settings, total.features, *centroids, workers=workers
-            ),
+            partial(_submit_tree, run, centroids, (seen, seed, settings, total.features)),
             about=number,
         )
         for number, seed in enumerate(seeds)
@@ -64,14 +63,19 @@ def _centroids(run: Run, data: list[Any], total: Sizes, counts: Ints) -> list[An
             Job(
                 f"the centroids of labels {first} to {last - 1}",
                 row_cost * min(int(counts[first:last].sum()), total.rows),
-                lambda workers, first=first, last=last: _submit_group(run, data, first, last, workers),
+                partial(_submit_group, run, data, first, last),
                 about=first,
             )
         )
     done = {job.about: future for job, future in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1))}
     for future in done.values():
-        future.status == "error" and run.result(future)
+        if future.status == "error":
+            run.result(future)
     return [done[first] for first in sorted(done)]
+
+
+def _submit_tree(run: Run, centroids: list[Any], how: tuple[Any, ...], workers: list[str] | None) -> Any:
+    return run.submit("kmeans", _cluster, *how, *centroids, workers=workers)
 
 
 def _submit_group(run: Run, data: list[Any], first: int, last: int, workers: list[str] | None) -> Any:

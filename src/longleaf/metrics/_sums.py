@@ -1,4 +1,4 @@
-"""What metrics are made of: sums over rows, and counts per label. Sums of partitions add up to those of all rows."""
+"""What metrics are made of: sums over rows and counts per label; those of partitions add up."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ class RankingSums:
         for name, curve in self.best.items():
             curves[name] = _ratio(curves[name], curve / self.n_rows)
         result = {
-            f"{name}@{at}": 100.0 * float(curve[at - 1]) for name, curve in curves.items() for at in self.counts
+            f"{name}@{at}": 100.0 * float(curve[at - 1])
+            for name, curve in curves.items()
+            for at in self.counts
         }
         per_k = {at: _label_means(count) for at, count in self.counts.items()}
         names = next(iter(per_k.values()))
