@@ -1,9 +1,9 @@
 """Replays the task stream of one Dask run on any number of workers: list scheduling with transfers.
 
-Given: tasks with their compute seconds, result bytes, dependencies and phase, as Dask recorded them. Out: when
+Given: tasks with compute seconds, result bytes, dependencies and phase, as Dask recorded them. Out: when
 the last one ends on n workers of one thread. A task goes, in the order of submission, to the worker where it
 would start first; what it needs and is not there yet is fetched one result after another. The client starts a
-phase when the one before has ended, as `longleaf.distributed.fit` does. Source: Graham 1969 (list scheduling).
+phase when the one before has ended, as `longleaf.distributed.fit` does. Source: Graham 1969.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class LabelEstimator(LabelRanker):
         progress : callable, optional
             Called now and then with the share of the training that is done.
         client : dask.distributed.Client, optional
-            Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` does not matter then.
+            Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
         if client is not None:
             from longleaf import distributed  # it needs an extra
