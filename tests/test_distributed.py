@@ -73,7 +73,7 @@ def executions(client, since):
 
 
 def address_of(client, name):
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return next(address for address, one in workers.items() if one["name"] == name)
 
 

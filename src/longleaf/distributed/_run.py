@@ -21,6 +21,9 @@ FAN_IN = 8
 POLL_SECONDS = 1.0
 """How often is looked whether the workers that a task may run on are still there."""
 
+SECONDS_FOR_WORKERS = 60
+"""How long to wait for a first worker."""
+
 T = TypeVar("T")
 
 
@@ -133,10 +136,21 @@ class Run:
 
     def workers(self, share: float = 1.0) -> list[Worker]:
         """Give the workers that are there, each thread's room being this share of its memory."""
-        found = self.client.scheduler_info(n_workers=-1)["workers"]
+        found = self._identities()
+        if not found:  # as in a cluster that grows when there is something to do
+            try:
+                self.client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
+            except TimeoutError:
+                raise ClusterError("The cluster must have at least one worker; got none.") from None
+            found = self._identities()
         return [
             Worker(address, int(one["nthreads"]), _room(one, share)) for address, one in sorted(found.items())
         ]
+
+    def _identities(self) -> dict[str, Any]:
+        """Ask the scheduler itself: the client's `scheduler_info` forgets workers now and then."""
+        workers: dict[str, Any] = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+        return workers
 
     def stream(self, jobs: Sequence[Job], share: float, in_flight: int) -> Iterator[tuple[Job, Any]]:
         """Run jobs, so many at a time, each only where it fits; give them with their futures as they end.
@@ -160,7 +174,7 @@ class Run:
             for future in done:
                 yield active.pop(future)[0], future
             if not done:
-                workers = self.workers(share) or workers
+                workers = self.workers(share)
                 self._move_orphans(active, workers)
 
     def _move_orphans(self, active: Active, workers: list[Worker]) -> None:
@@ -208,8 +222,6 @@ def _room(worker: dict[str, Any], share: float) -> float:
 
 def _fitting(job: Job, workers: list[Worker]) -> list[str] | None:
     """Give the workers that a job fits on, None for all."""
-    if not workers:
-        raise ClusterError("The cluster must have at least one worker; got none.")
     fits = [worker.address for worker in workers if job.need <= worker.room]
     if not fits:
         most = max(worker.room for worker in workers)
