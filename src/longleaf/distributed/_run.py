@@ -162,14 +162,17 @@ class Run:
         """
         workers = self.workers(share)
         for job in jobs:
-            _fitting(job, workers)  # better now than after hours
+            _check_fit(job, workers)  # better now than after hours
         waiting: list[Job] = list(reversed(jobs))
         active: Active = {}
         while waiting or active:
-            while waiting and len(active) < in_flight:
+            while waiting and len(active) < in_flight and (places := _places(waiting[-1], workers)):
                 job = waiting.pop()
-                allowed = _fitting(job, workers)
+                allowed = None if len(places) == len(workers) else places
                 active[job.submit(allowed)] = job, allowed
+            if not active:
+                workers = self._wait_for_room(waiting[-1], share)
+                continue
             done = self._wait(list(active), POLL_SECONDS, "FIRST_COMPLETED")
             for future in done:
                 yield active.pop(future)[0], future
@@ -177,13 +180,23 @@ class Run:
                 workers = self.workers(share)
                 self._move_orphans(active, workers)
 
+    def _wait_for_room(self, job: Job, share: float) -> list[Worker]:
+        """Give the workers when a job fits on one again: those that it fitted on died, and may come back."""
+        for _ in range(int(SECONDS_FOR_WORKERS / POLL_SECONDS)):
+            workers = self.workers(share)
+            if _places(job, workers):
+                break
+            time.sleep(POLL_SECONDS)
+        _check_fit(job, workers)
+        return workers
+
     def _move_orphans(self, active: Active, workers: list[Worker]) -> None:
         """Submit again what may only run on workers that are gone: one that comes back has a new address."""
         there = {worker.address for worker in workers}
         for future, (job, allowed) in list(active.items()):
             if allowed is None or there.intersection(allowed):
                 continue
-            fits = [worker.address for worker in workers if job.need <= worker.room]
+            fits = _places(job, workers)
             if fits:  # until then, wait for one to come back
                 del active[future]
                 self.client.cancel([future])
@@ -220,16 +233,18 @@ def _room(worker: dict[str, Any], share: float) -> float:
     return share * float(limit) / max(1, int(worker["nthreads"]))
 
 
-def _fitting(job: Job, workers: list[Worker]) -> list[str] | None:
-    """Give the workers that a job fits on, None for all."""
-    fits = [worker.address for worker in workers if job.need <= worker.room]
-    if not fits:
+def _places(job: Job, workers: list[Worker]) -> list[str]:
+    """Give the workers that a job fits on."""
+    return [worker.address for worker in workers if job.need <= worker.room]
+
+
+def _check_fit(job: Job, workers: list[Worker]) -> None:
+    if not _places(job, workers):
         most = max(worker.room for worker in workers)
         raise ClusterError(
-            f"A worker's thread must have {job.need / 2**20:.0f} MiB to itself for {job.name}; "
-            f"the largest has {most / 2**20:.0f} MiB."
+            f"A worker's thread must have {job.need / 2**20:.3g} MiB to itself for {job.name}; "
+            f"the largest has {most / 2**20:.3g} MiB."
         )
-    return None if len(fits) == len(workers) else fits
 
 
 def _task(future: Any) -> str:
