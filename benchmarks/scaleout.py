@@ -37,7 +37,7 @@ PHASES = (  # the client waits for one before it submits the next
 )
 
 
-class Recorder(SchedulerPlugin):  # type: ignore[misc]
+class Recorder(SchedulerPlugin):
     """Notes what each task needs, when Dask hands it to a worker; the task stream does not say."""
 
     name = "longleaf-recorder"
@@ -98,14 +98,14 @@ def train_on(
         client.run(lambda: __import__("longleaf.distributed") and None)  # importing is no part of training
         own = _run.Run.workers
         if cut_for is not None:
-            _run.Run.workers = lambda run, share=1.0: [  # type: ignore[method-assign]
+            _run.Run.workers = lambda run, share=1.0: [
                 replace(one, threads=cut_for) for one in own(run, share)
             ]
         begin, start = time.time(), time.perf_counter()
         try:
             model = ll.PLT(random_state=1).fit(X, Y, client=client)
         finally:
-            _run.Run.workers = own  # type: ignore[method-assign]
+            _run.Run.workers = own
         seconds = time.perf_counter() - start
         tasks = record(client, begin)
         facts = {
@@ -125,7 +125,7 @@ def by_kind(tasks: list[Task]) -> dict[str, dict[str, float]]:
     count, seconds, size, longest = Counter[str](), Counter[str](), Counter[str](), dict[str, float]()
     for task in tasks:
         count[task.kind] += 1
-        seconds[task.kind] += task.seconds  # type: ignore[assignment]
+        seconds[task.kind] += task.seconds
         size[task.kind] += task.bytes
         longest[task.kind] = max(longest.get(task.kind, 0.0), task.seconds)
     return {

@@ -146,7 +146,6 @@ def with_weight(data: TrainingData, weight: npt.NDArray[np.float32]) -> Training
     return TrainingData(data.rows, data.labels, weight)
 
 
-@sizeof.register(TrainingData)  # type: ignore[untyped-decorator]
 def _size_of_data(data: TrainingData) -> int:
     """Say how many bytes there are, so that Dask knows what moving and keeping them costs."""
     rows, labels = data.rows, data.labels
@@ -155,6 +154,9 @@ def _size_of_data(data: TrainingData) -> int:
     return sys.getsizeof(data) + sum(int(array.nbytes) for array in arrays) + weight
 
 
-@sizeof.register(LabelTree)  # type: ignore[untyped-decorator]
 def _size_of_tree(tree: LabelTree) -> int:
     return sys.getsizeof(tree) + tree.first_child.nbytes + tree.label.nbytes
+
+
+sizeof.register(TrainingData, _size_of_data)
+sizeof.register(LabelTree, _size_of_tree)
