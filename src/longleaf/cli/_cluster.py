@@ -26,7 +26,7 @@ def connected(address: str | None) -> Iterator[Any]:
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said once, by us
     try:
-        client = Client(address, timeout=SECONDS_TO_CONNECT)
+        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise typer.BadParameter(

@@ -208,7 +208,7 @@ class Run:
         try:
             wait(futures, timeout=limit, return_when=until)
         except TimeoutError:
-            if self._end is not None and time.monotonic() >= self._end:
+            if left is not None and limit == left:
                 raise TimeoutError(f"The work must end within {self.timeout:g} s; it did not.") from None
         except CancelledError:
             raise ClusterError("Tasks must be left to end; the cluster or somebody cancelled some.") from None

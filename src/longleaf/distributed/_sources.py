@@ -75,8 +75,8 @@ def _blocks(data: Any) -> Sequence[Any] | None:
         return None
     if getattr(data, "ndim", 0) == 2 and hasattr(data, "numblocks") and data.numblocks[1] > 1:
         data = data.rechunk({1: -1})
-    blocks: list[Any] = np.ravel(np.asarray(data.to_delayed(), object)).tolist()
-    return blocks
+    delayed = data.to_delayed()
+    return delayed.ravel().tolist() if isinstance(delayed, np.ndarray) else list(delayed)
 
 
 def _start(run: Run, number: int, X: Any, y: Any, normalize: bool) -> Any:
@@ -145,6 +145,7 @@ def _check(number: int, X: Any, y: Any, normalize: bool) -> TrainingData:
 
 def _materialize(X: Any, y: Any) -> tuple[Any, Any]:
     """Turn lists of rows, as bags have them, into matrices; tables of one column into label lists."""
+    X, y = (list(one) if hasattr(one, "__next__") else one for one in (X, y))
     if isinstance(X, list | tuple):
         if y is None and len(X) and isinstance(X[0], tuple):
             X, y = zip(*X, strict=True)

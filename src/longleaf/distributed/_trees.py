@@ -57,16 +57,16 @@ def _centroids(run: Run, data: list[Any], total: Sizes, counts: Ints) -> list[An
     threads, room = sum(one.threads for one in workers), min((one.room for one in workers), default=1.0)
     row_cost = 3 * row_bytes(total) / max(total.rows, 1)  # rows, the same put together, and their sums
     most = max(1.0, min(counts.sum() / max(threads, 1), room / row_cost))
-    jobs = []
-    for first, last in _groups(counts, most):
-        jobs.append(
-            Job(
-                f"the centroids of labels {first} to {last - 1}",
-                row_cost * min(int(counts[first:last].sum()), total.rows),
-                partial(_submit_group, run, data, first, last),
-                about=first,
-            )
+    jobs = [
+        Job(
+            f"the centroids of labels {first} to {last - 1}",
+            row_cost * min(int(counts[first:last].sum()), total.rows),
+            partial(_submit_group, run, data, first, last),
+            about=first,
         )
+        for first, last in _groups(counts, most)
+        if counts[first:last].any()
+    ]
     done = {job.about: future for job, future in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1))}
     for future in done.values():
         if future.status == "error":
