@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from training import texts
+from longleaf._validation import check_labels
 
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 dask = pytest.importorskip("dask")
@@ -21,8 +21,19 @@ from longleaf.distributed import _train, _trees  # noqa: E402
 
 GIB = 2**30
 SMALL, LARGE = "small", "large"
-X, LABELS = texts(n_rows=240, n_features=90, n_labels=40, seed=3)
-Y = ll._validation.check_labels(LABELS)
+
+
+def problem(n_rows=240, n_features=90, n_labels=120, seed=3):
+    """Make rows of up to three labels, and of the features that these labels have."""
+    rng = np.random.default_rng(seed)
+    prototypes = sp.random_array((n_labels, n_features), density=0.1, rng=rng, dtype=np.float32)
+    labels = [sorted(set(rng.integers(n_labels, size=rng.integers(1, 4)).tolist())) for _ in range(n_rows)]
+    Y = check_labels(labels, n_labels)
+    noise = sp.random_array((n_rows, n_features), density=0.02, rng=rng, dtype=np.float32)
+    return sp.csr_array(Y @ prototypes + noise).astype(np.float32), labels, Y
+
+
+X, LABELS, Y = problem()
 SETTINGS = {"arity": 3, "max_leaf": 4, "random_state": 5, "n_jobs": 1}
 
 
@@ -139,8 +150,8 @@ def test_top_k_is_the_same_as_on_one_machine(client, tmp_path):
 
 def test_evaluation_gives_the_same_figures_as_on_one_machine(client, tmp_path):
     model = ll.PLT(n_trees=1, **SETTINGS).fit(X[:200], Y[:200])
-    more = [[*row, 47] if number % 9 == 0 else row for number, row in enumerate(LABELS)]  # 47: never seen
-    truth = ll._validation.check_labels(more)
+    more = [[*row, 130] if number % 9 == 0 else row for number, row in enumerate(LABELS)]  # 130: never seen
+    truth = check_labels(more)
     worth = model.inverse_propensity((0.6, 2.0), n_labels=truth.shape[1])
     top = model.top_k(X, 3, tail=0.5, propensity=(0.6, 2.0))
     expected = ll.metrics.evaluate(truth, top, worth, k=(1, 3))
@@ -154,7 +165,7 @@ def test_evaluation_gives_the_same_figures_as_on_one_machine(client, tmp_path):
 def test_columns_of_a_dataframe_keep_their_names(client):
     pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     table = pandas.DataFrame(X[:, :6].toarray(), columns=list("abcdef"))
-    truth = pandas.DataFrame(Y[:, :5].toarray())
+    truth = pandas.DataFrame(Y[:, :20].toarray())
     spread_table, spread_truth = (frames.from_pandas(one, npartitions=2) for one in (table, truth))
     alone = ll.PLT(n_trees=1, **SETTINGS).fit(table, truth)
     model = lld.fit(ll.PLT(n_trees=1, **SETTINGS), spread_table, spread_truth)
@@ -278,8 +289,8 @@ def test_sums_of_partitions_add_up_to_those_of_all_rows():
     from longleaf.metrics._sums import RankingSums
 
     rng = np.random.default_rng(2)
-    top = np.stack([rng.permutation(40)[:4] for _ in LABELS])
-    worth = rng.uniform(1, 9, 40)
+    top = np.stack([rng.permutation(120)[:4] for _ in LABELS])
+    worth = rng.uniform(1, 9, 120)
     whole = RankingSums.of(Y, top, [1, 4], worth, True)
     halves = [
         RankingSums.of(sp.csr_array(Y[part]), top[part], [1, 4], worth, True)

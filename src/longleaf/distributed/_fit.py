@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from longleaf import __version__
 from longleaf._estimator import LabelEstimator
 from longleaf._training import check_row_weight
-from longleaf._validation import Rows, check_count
+from longleaf._validation import Rows, check_count, check_labels
 from longleaf.distributed import _blocks
 from longleaf.distributed._run import Run
 from longleaf.distributed._sources import column_names, loaders
@@ -153,4 +153,4 @@ def _note_sizes(model: LabelEstimator, X: Any, total: _blocks.Sizes, counts: _bl
 def _nothing() -> tuple[Rows, sp.csr_array]:
     empty = np.zeros(0, np.float32)
     rows = Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), empty, 0, empty)
-    return rows, sp.csr_array((0, 0), dtype=np.float32)
+    return rows, check_labels([])

@@ -158,4 +158,4 @@ def _materialize(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _no_labels(n_rows: int) -> sp.csr_array:
-    return sp.csr_array((n_rows, 0), dtype=np.float32)
+    return check_labels(np.zeros((n_rows, 0), np.float32))

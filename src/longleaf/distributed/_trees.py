@@ -108,8 +108,8 @@ def _sum_group(first: int, last: int, *blocks: TrainingData) -> _core.CsrArrays:
 
 def _clustering_bytes(run: Run, centroids: list[Any]) -> float:
     """Say what clustering needs: the centroids in pieces, put together, and renumbered."""
-    entries = sum(run.gather([run.submit("size", _entries, one) for one in centroids]))
-    return 3.0 * 8.0 * entries
+    entries: list[int] = run.gather([run.submit("size", _entries, one) for one in centroids])
+    return 3.0 * 8.0 * sum(entries)
 
 
 def _entries(centroids: _core.CsrArrays) -> int:
