@@ -17,7 +17,7 @@ dask = pytest.importorskip("dask")
 
 from longleaf import distributed as lld  # noqa: E402
 from longleaf.cli import _cluster, main  # noqa: E402
-from longleaf.distributed import _train, _trees  # noqa: E402
+from longleaf.distributed import _run, _train, _trees  # noqa: E402
 
 GIB = 2**30
 SMALL, LARGE = "small", "large"
@@ -283,6 +283,25 @@ def test_a_killed_worker_costs_only_its_tasks(client):
     in_flight = 2 * 2  # two for each thread; what the client had before is not trained again
     assert len(ran) - len(set(ran)) <= in_flight < len(set(ran))
     assert killed <= set(ran)
+
+
+def test_what_fits_only_on_a_killed_worker_waits_for_it_to_come_back(client, monkeypatch):
+    rooms = {SMALL: 0.0, LARGE: np.inf}
+    monkeypatch.setattr(_run, "_room", lambda worker, share: rooms[worker["name"]])
+    monkeypatch.setattr(_run, "FETCH_SECONDS", 0.5)
+    client.wait_for_workers(2, timeout=120)
+    since, large, killed = time.time(), address_of(client, LARGE), []
+
+    def kill_once(share):
+        if not killed:
+            killed.append(client.run(os.getpid, workers=[large])[large])
+            os.kill(killed[0], signal.SIGKILL)
+
+    spread = lld.fit(ll.PLT(n_trees=2, **SETTINGS), X, Y, partitions=2, progress=kill_once)
+    same_bits(spread, ll.PLT(n_trees=2, **SETTINGS).fit(X, Y))
+    trained = {worker for key, worker in executions(client, since) if "-train-" in key}
+    assert trained == {large, address_of(client, LARGE)}
+    assert len(trained) == 2
 
 
 def test_sums_of_partitions_add_up_to_those_of_all_rows():

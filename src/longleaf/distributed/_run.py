@@ -21,6 +21,9 @@ FAN_IN = 8
 POLL_SECONDS = 1.0
 """How often is looked whether the workers that a task may run on are still there."""
 
+FETCH_SECONDS = 5.0
+"""After how long is looked whether the worker that holds a result is still there."""
+
 SECONDS_FOR_WORKERS = 60
 """How long to wait for a first worker."""
 
@@ -77,7 +80,8 @@ class Run:
     ) -> None:
         self._config.__exit__(kind, error, trace)
         if kind is not None:
-            self.client.cancel(list(self._futures), force=True)
+            for future in list(self._futures):
+                _cancel(future)
 
     def submit(
         self, name: str, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None
@@ -104,10 +108,10 @@ class Run:
         self._wait(list(futures), None, "ALL_COMPLETED")
         return [self.result(future) for future in futures]
 
-    def result(self, future: Any) -> Any:
+    def result(self, future: Any, seconds: float | None = None) -> Any:
         """Give the result of a future that is done, or say in one sentence what went wrong."""
         try:
-            return future.result()
+            return future.result(timeout=seconds)
         except KilledWorker as error:
             raise ClusterError(
                 f"Workers must live through a task; {error.allowed_failures + 1} died in {_task(future)}, "
@@ -117,7 +121,7 @@ class Run:
             raise ClusterError(
                 f"A worker's memory must hold a task's data; it ran out in {_task(future)}."
             ) from None
-        except (ValueError, KeyboardInterrupt):
+        except (ValueError, TimeoutError, KeyboardInterrupt):
             raise  # a sentence already
         except Exception as error:
             raise ClusterError(
@@ -152,8 +156,12 @@ class Run:
         workers: dict[str, Any] = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
         return workers
 
-    def stream(self, jobs: Sequence[Job], share: float, in_flight: int) -> Iterator[tuple[Job, Any]]:
-        """Run jobs, so many at a time, each only where it fits; give them with their futures as they end.
+    def stream(
+        self, jobs: Sequence[Job], share: float, in_flight: int, *, fetch: bool = True
+    ) -> Iterator[tuple[Job, Any]]:
+        """Run jobs, so many at a time, each only where it fits; give them as they end with what came out.
+
+        Without ``fetch``, that is a future, and the result stays where it is.
 
         Raises
         ------
@@ -173,12 +181,30 @@ class Run:
             if not active:
                 workers = self._wait_for_room(waiting[-1], share)
                 continue
+            left = len(waiting)
             done = self._wait(list(active), POLL_SECONDS, "FIRST_COMPLETED")
             for future in done:
-                yield active.pop(future)[0], future
-            if not done:
+                job, _ = active.pop(future)
+                there, value = self._fetch(future) if fetch else (True, future)
+                if there:
+                    yield job, value
+                else:
+                    _cancel(future)
+                    waiting.append(job)
+            if not done or len(waiting) > left:
                 workers = self.workers(share)
                 self._move_orphans(active, workers)
+
+    def _fetch(self, future: Any) -> tuple[bool, Any]:
+        """Give whether the result can be had, and the result: its worker may have died since it was done."""
+        seconds = FETCH_SECONDS
+        while True:
+            try:
+                return True, self.result(future, seconds)
+            except TimeoutError:
+                if not any(self.client.who_has([future]).values()):
+                    return False, None
+                seconds *= 2  # it is only large
 
     def _wait_for_room(self, job: Job, share: float) -> list[Worker]:
         """Give the workers when a job fits on one again: those that it fitted on died, and may come back."""
@@ -199,7 +225,7 @@ class Run:
             fits = _places(job, workers)
             if fits:  # until then, wait for one to come back
                 del active[future]
-                self.client.cancel([future])
+                _cancel(future)
                 active[job.submit(fits)] = job, fits
 
     def _wait(self, futures: list[Any], seconds: float | None, until: str) -> list[Any]:
@@ -213,6 +239,14 @@ class Run:
         except CancelledError:
             raise ClusterError("Tasks must be left to end; the cluster or somebody cancelled some.") from None
         return [future for future in futures if future.status != "pending"]
+
+
+def _cancel(future: Any) -> None:
+    """Let go of a task: what nobody wants Dask forgets, also while it runs.
+
+    `Client.cancel` would also cancel what depends on it; the scheduler fails where nobody wants that any more.
+    """
+    future.release()
 
 
 def _check_client(client: Any) -> Client:

@@ -65,8 +65,8 @@ def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) 
     threads = sum(worker.threads for worker in run.workers())
     done: list[dict[int, Trained]] = [{} for _ in problem.trees]
     whole, finished = sum(job.work for job in jobs), 0.0
-    for job, future in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1)):
-        done[job.about.tree][job.about.first_node] = run.result(future)
+    for job, result in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1)):
+        done[job.about.tree][job.about.first_node] = result
         finished += job.work
         if progress is not None:
             progress(finished / whole if whole else 1.0)

@@ -47,7 +47,7 @@ def build_trees(
         )
         for number, seed in enumerate(seeds)
     ]
-    done = {job.about: run.result(future) for job, future in run.stream(jobs, MEMORY_SHARE, len(jobs))}
+    done = {job.about: tree for job, tree in run.stream(jobs, MEMORY_SHARE, len(jobs))}
     return [done[number] for number in range(len(seeds))]
 
 
@@ -67,7 +67,8 @@ def _centroids(run: Run, data: list[Any], total: Sizes, counts: Ints) -> list[An
         for first, last in _groups(counts, most)
         if counts[first:last].any()
     ]
-    done = {job.about: future for job, future in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1))}
+    ended = run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1), fetch=False)
+    done = {job.about: future for job, future in ended}
     for future in done.values():
         if future.status == "error":
             run.result(future)
