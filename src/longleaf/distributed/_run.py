@@ -244,7 +244,7 @@ class Run:
 def _cancel(future: Any) -> None:
     """Let go of a task: what nobody wants Dask forgets, also while it runs.
 
-    `Client.cancel` would also cancel what depends on it; the scheduler fails where nobody wants that any more.
+    `Client.cancel` would also cancel what depends on it; the scheduler fails where nobody wants that.
     """
     future.release()
 
