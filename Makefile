@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-browser lint types unit sanitize peers bench scale paper clean
+.PHONY: demo test test-browser lint types unit sanitize peers bench load scale paper clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -70,6 +70,17 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.vectorize
+
+# The service under load, beside omikuji in a FastAPI app: a quarter of an hour, and more for
+# training the first time. LOAD="--quick" for a look.
+.venv-load/.installed:
+	$(PYTHON) -m venv .venv-load
+	.venv-load/bin/python -m pip install --quiet numpy scipy scikit-learn omikuji fastapi 'uvicorn[standard]'
+	touch $@
+
+LOAD ?=
+load: $(STAMP) .venv-load/.installed
+	$(BIN)/python -m benchmarks.load $(LOAD)
 
 # How cost grows, up to a million labels: hours. What is measured already is kept; LARGEST=70000 for a look.
 LARGEST ?= 1000000

@@ -34,7 +34,7 @@ struct TreeView {
 
 enum class Loss : int { logistic = 0, squared_hinge = 1 };
 
-// ---------------------------------------------------------------- kmeans.cpp
+// ---------------------------------------------------------------- centroids.cpp, kmeans.cpp
 
 // The sum of the rows that carry a label, scaled to unit length; one sparse vector per wanted label.
 struct LabelCentroids {

@@ -25,6 +25,13 @@ void check_tree(const TreeView& tree, int64_t labels) {
   }
 }
 
+// A chunk's bytes are only looked at when something first needs them: most of a large model may stay on disk.
+void check_once(const Forest::Part& part, int64_t chunk) {
+  if (part.checked[chunk].load(std::memory_order_acquire)) return;
+  check_chunk(part.chunks, chunk);
+  part.checked[chunk].store(true, std::memory_order_release);
+}
+
 void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char* what) {
   require(range[0] == 0 && range[chunks] == size, what);
   for (int64_t c = 0; c < chunks; ++c) require(range[c] <= range[c + 1], what);
@@ -81,7 +88,7 @@ std::vector<float> Forest::node_weights(int64_t tree, int32_t node, const int32_
   const Part& part = parts_[size_t(tree)];
   const int32_t* chunk = std::upper_bound(part.chunks.node, part.chunks.node + part.chunks.chunks, node) - 1;
   const int64_t c = chunk - part.chunks.node;
-  check_chunk(part.chunks, c);
+  check_once(part, c);
   std::vector<float> weights(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i) {
     float margin[kChunkWidth] = {};
@@ -114,10 +121,7 @@ void family_margins(const Forest::Part& part, int32_t node, const Query& query, 
   std::copy(w.bias + begin, w.bias + end, margin);
   int64_t c = part.family_chunk[node];
   for (int32_t first = begin; first < end; first += kChunkWidth, ++c) {
-    if (!part.checked[c].load(std::memory_order_acquire)) {
-      check_chunk(w, c);
-      part.checked[c].store(true, std::memory_order_release);
-    }
+    check_once(part, c);
     kernels().add_products(chunk_at(w, c), query, margin + (first - begin));
   }
 }

@@ -1,4 +1,4 @@
-// Label centroids and their hierarchical clustering.
+// The hierarchical clustering of label centroids.
 //
 // Problem: split labels into `arity` clusters of equal size (within one) whose members point in similar directions,
 // and split those again until none has more than max_leaf labels.
@@ -34,7 +34,7 @@ class Splitter {
     if (parts == 2 && settings_.balanced)
       halve(threads);
     else
-      partition(parts);
+      partition(parts, threads);
     return reorder(labels, parts);
   }
 
@@ -131,62 +131,102 @@ class Splitter {
     });
   }
 
-  // k-means with any number of parts, kLanes centres at a time.
-  void partition(int parts) {
+  // k-means with any number of parts, kLanes centres at a time: [block of centres][feature][lane] holds the sums of
+  // the clusters, whose lengths divide the products.
+  void partition(int parts, int threads) {
     const std::vector<int32_t> seeds = draw_seeds(parts);
     const int blocks = (parts + kLanes - 1) / kLanes;
-    std::vector<float> centre(size_t(blocks) * used_.size() * kLanes, 0.0f), score(size_t(size_) * blocks * kLanes);
-    auto lane = [&](int c) { return centre.data() + size_t(c / kLanes) * used_.size() * kLanes + c % kLanes; };
+    const size_t lanes = size_t(blocks) * kLanes, block = used_.size() * kLanes;
+    std::vector<float> sum(block * size_t(blocks), 0.0f), scale(lanes, 1.0f), score(size_t(size_) * lanes);
+    const auto lane = [&](int c) { return sum.data() + size_t(c / kLanes) * block + c % kLanes; };
     for (int c = 0; c < parts; ++c) add(seeds[c], 1, lane(c), kLanes);
+    std::vector<int32_t> before(size_, -1);
     double best = 0;
     for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
-      for (int32_t i = 0; i < size_; ++i)
-        for (int b = 0; b < blocks; ++b)
-          kernels().lane_margins(row(i), centre.data() + size_t(b) * used_.size() * kLanes,
-                                 &score[(size_t(i) * blocks + b) * kLanes]);
+      score_centres(sum, scale, score, threads);
       if (settings_.balanced)
-        assign_balanced(parts, blocks, score);
+        assign_balanced(parts, int(lanes), score);
       else
-        assign_nearest(parts, blocks, score);
-      std::fill(centre.begin(), centre.end(), 0.0f);
-      for (int32_t i = 0; i < size_; ++i) add(i, 1, lane(cluster_[i]), kLanes);
+        assign_nearest(parts, int(lanes), score);
+      if (iteration == 0) std::fill(sum.begin(), sum.end(), 0.0f);
+      bool changed = false;
+      for (int32_t i = 0; i < size_; ++i) {
+        if (cluster_[i] == before[i]) continue;
+        changed = true;
+        if (before[i] >= 0) add(i, -1, lane(before[i]), kLanes);
+        add(i, 1, lane(cluster_[i]), kLanes);
+      }
+      if (!changed) break;
+      before = cluster_;
       double objective = 0;
-      for (int c = 0; c < parts; ++c) objective += normalise(lane(c));
+      for (int b = 0; b < blocks; ++b) {
+        double square[kLanes] = {};
+        kernels().lane_squares(&sum[size_t(b) * block], nullptr, int64_t(used_.size()), square);
+        for (int c = 0; c < kLanes; ++c) {
+          objective += std::sqrt(square[c]);
+          scale[size_t(b * kLanes + c)] = square[c] > 0 ? float(1 / std::sqrt(square[c])) : 0.0f;
+        }
+      }
       if (objective <= best * (1 + settings_.tolerance)) break;
       best = objective;
     }
   }
 
-  double normalise(float* centre) const {
-    double square = 0;
-    for (size_t f = 0; f < used_.size(); ++f) square += double(centre[f * kLanes]) * centre[f * kLanes];
-    if (square == 0) return 0;
-    const float scale = float(1 / std::sqrt(square));
-    for (size_t f = 0; f < used_.size(); ++f) centre[f * kLanes] *= scale;
-    return std::sqrt(square);
+  void score_centres(const std::vector<float>& sum, const std::vector<float>& scale, std::vector<float>& score,
+                     int threads) const {
+    constexpr int32_t batch = 64;
+    const size_t lanes = scale.size(), block = used_.size() * kLanes;
+    Work work;
+    work.for_each((size_ + batch - 1) / batch, threads, [&](int64_t b, int) {
+      for (int32_t i = int32_t(b) * batch; i < std::min<int32_t>(size_, int32_t(b + 1) * batch); ++i) {
+        float* s = &score[size_t(i) * lanes];
+        for (size_t first = 0; first < lanes; first += kLanes)
+          kernels().lane_margins(row(i), &sum[first / kLanes * block], s + first);
+        for (size_t c = 0; c < lanes; ++c) s[c] *= scale[c];
+      }
+    });
   }
 
-  // The nearest pairs of label and centre first, as long as the centre has room.
-  void assign_balanced(int parts, int blocks, const std::vector<float>& score) {
-    std::vector<std::pair<float, int64_t>> pairs;
-    pairs.reserve(size_t(size_) * parts);
-    for (int32_t i = 0; i < size_; ++i)
-      for (int c = 0; c < parts; ++c) pairs.push_back({-score[size_t(i) * blocks * kLanes + c], int64_t(i) * parts + c});
-    std::sort(pairs.begin(), pairs.end());
+  // The nearest pairs of label and centre first, as long as the centre has room. Of each label only the best pair that
+  // is still possible waits in the heap; when its centre turns out to be full, the label's next one takes its place.
+  void assign_balanced(int parts, int lanes, const std::vector<float>& score) {
     std::vector<int32_t> room(parts, size_ / parts);
     for (int c = 0; c < size_ % parts; ++c) ++room[c];
-    std::fill(cluster_.begin(), cluster_.end(), -1);
-    for (const auto& [_, pair] : pairs) {
-      const int32_t i = int32_t(pair / parts), c = int32_t(pair % parts);
-      if (cluster_[i] >= 0 || room[c] == 0) continue;
-      cluster_[i] = c;
-      --room[c];
+    struct Pair {
+      float score;
+      int32_t label, centre;
+      bool operator<(const Pair& other) const {
+        return score != other.score ? score < other.score : label > other.label;
+      }
+    };
+    const auto best_pair = [&](int32_t i) {
+      Pair best{-INFINITY, i, -1};
+      for (int c = 0; c < parts; ++c)
+        if (room[c] > 0 && (best.centre < 0 || score[size_t(i) * lanes + c] > best.score))
+          best = {score[size_t(i) * lanes + c], i, c};
+      return best;
+    };
+    std::vector<Pair> heap;
+    heap.reserve(size_);
+    for (int32_t i = 0; i < size_; ++i) heap.push_back(best_pair(i));
+    std::make_heap(heap.begin(), heap.end());
+    while (!heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end());
+      const Pair next = heap.back();
+      if (room[next.centre] > 0) {
+        heap.pop_back();
+        cluster_[next.label] = next.centre;
+        --room[next.centre];
+      } else {
+        heap.back() = best_pair(next.label);
+        std::push_heap(heap.begin(), heap.end());
+      }
     }
   }
 
-  void assign_nearest(int parts, int blocks, const std::vector<float>& score) {
+  void assign_nearest(int parts, int lanes, const std::vector<float>& score) {
     for (int32_t i = 0; i < size_; ++i) {
-      const float* s = &score[size_t(i) * blocks * kLanes];
+      const float* s = &score[size_t(i) * lanes];
       cluster_[i] = int32_t(std::max_element(s, s + parts) - s);
     }
   }
@@ -218,57 +258,6 @@ class Splitter {
 };
 
 }  // namespace
-
-LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
-                               Work& work) {
-  const int64_t n = labels_to_rows.rows;
-  std::vector<std::vector<int32_t>> features(n);
-  std::vector<std::vector<float>> values(n);
-  struct Sum {
-    std::vector<float> total;
-    std::vector<int32_t> used;
-  };
-  std::vector<Sum> sums(std::max(1, threads));
-  work.for_each(n, threads, [&](int64_t label, int thread) {
-    Sum& sum = sums[thread];
-    sum.total.resize(X.cols, 0.0f);
-    sum.used.clear();
-    for (int64_t i = labels_to_rows.indptr[label]; i < labels_to_rows.indptr[label + 1]; ++i) {
-      const int64_t row = labels_to_rows.indices[i];
-      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
-        float& total = sum.total[X.indices[j]];
-        if (total == 0.0f) sum.used.push_back(X.indices[j]);
-        total += row_scale[row] * X.data[j];
-      }
-    }
-    std::sort(sum.used.begin(), sum.used.end());
-    sum.used.erase(std::unique(sum.used.begin(), sum.used.end()), sum.used.end());
-    double square = 0;
-    for (int32_t feature : sum.used) square += double(sum.total[feature]) * sum.total[feature];
-    const float scale = square > 0 ? float(1 / std::sqrt(square)) : 0.0f;
-    features[label].reserve(sum.used.size());  // exactly: growing would take up to twice as much
-    values[label].reserve(sum.used.size());
-    for (int32_t feature : sum.used) {
-      if (sum.total[feature] != 0.0f) {
-        features[label].push_back(feature);
-        values[label].push_back(scale * sum.total[feature]);
-      }
-      sum.total[feature] = 0.0f;
-    }
-  });
-  LabelCentroids out;
-  out.indptr.push_back(0);
-  for (const auto& part : features) out.indptr.push_back(out.indptr.back() + int64_t(part.size()));
-  out.indices.reserve(out.indptr.back());
-  out.data.reserve(out.indptr.back());
-  for (int64_t label = 0; label < n; ++label) {
-    out.indices.insert(out.indices.end(), features[label].begin(), features[label].end());
-    out.data.insert(out.data.end(), values[label].begin(), values[label].end());
-    features[label] = {};
-    values[label] = {};
-  }
-  return out;
-}
 
 Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings, Work& work) {
   Clusters out;

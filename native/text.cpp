@@ -191,10 +191,15 @@ void TextCounter::renumber(Chunk& chunk, std::span<const std::int32_t> columns) 
     chunk.entries.resize(to);
 }
 
+// A single text is one chunk, and starting a thread would cost more than all of its work.
+std::size_t TextCounter::threads_for_chunks() const {
+    return std::clamp<std::size_t>(chunks_.size(), 1, workers_.size());
+}
+
 // Says where each chunk's rows and entries go in the matrix; returns the number of all entries.
 std::int64_t TextCounter::lay_out(std::span<const std::int32_t> columns) {
     std::atomic<std::size_t> next = 0;
-    on_threads(workers_.size(), [&](std::size_t) {
+    on_threads(threads_for_chunks(), [&](std::size_t) {
         for (std::size_t i; (i = next++) < chunks_.size();) renumber(chunks_[i], columns);
     });
     std::int64_t n_rows = 0, n_entries = 0;
@@ -214,7 +219,7 @@ TextRows TextCounter::rows(const RowWeighting& weighting) {
                 std::make_unique_for_overwrite<float[]>(n_entries)};
     out.indptr[0] = 0;
     std::atomic<std::size_t> next = 0;
-    on_threads(workers_.size(), [&](std::size_t) {
+    on_threads(threads_for_chunks(), [&](std::size_t) {
         for (std::size_t i; (i = next++) < chunks_.size();) {
             fill(chunks_[i], weighting, out);
             chunks_[i].entries = {};  // as the matrix fills, the counts go

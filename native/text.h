@@ -74,6 +74,7 @@ class TextCounter {
     void count_row(Worker& worker, std::vector<TermCount>& entries) const;
     void absorb(Worker& other);
     void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
+    std::size_t threads_for_chunks() const;
     std::int64_t lay_out(std::span<const std::int32_t> columns);
     void fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out) const;
 

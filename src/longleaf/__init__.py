@@ -8,6 +8,7 @@ from longleaf import metrics, propensity
 from longleaf._suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
+from longleaf.importing import import_model
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
@@ -43,6 +44,7 @@ __all__ = [
     "TextVectorizer",
     "TopK",
     "Tuning",
+    "import_model",
     "inverse_propensity",
     "load",
     "load_xmlc",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
+from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
 from longleaf._clustering import ClusterSettings
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._ranker import LabelRanker
@@ -51,6 +53,7 @@ class LabelEstimator(LabelRanker):
     n_trees: int = 1
     default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "none"}
     C_scale: str | None = None
+    can_resume: ClassVar[bool] = True  # whether training falls apart into parts that a checkpoint keeps
 
     origin_: dict[str, Any]
     training_: list[dict[str, int]]
@@ -94,6 +97,7 @@ class LabelEstimator(LabelRanker):
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        checkpoint: StrPath | None = None,
         client: Any = None,
     ) -> Self:
         """Build the trees and train their classifiers.
@@ -108,24 +112,41 @@ class LabelEstimator(LabelRanker):
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        checkpoint : str or path, optional
+            A folder that keeps what is finished, made if it is not there: a training that was killed goes on
+            from there when the same is asked for again, and ends in the same bits. It stays when the training
+            is done. A folder that belongs to other data or settings is refused.
         client : dask.distributed.Client, optional
             Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
         if client is not None:
             from longleaf import distributed  # it needs an extra
 
+            if checkpoint is not None:
+                raise ValueError("checkpoint must be None with client: Dask trains again what a worker lost.")
             return distributed.fit(self, X, y, sample_weight, client=client, progress=progress)
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
+        if checkpoint is not None and not self.can_resume:
+            raise ValueError(
+                f"checkpoint must be None for {type(self).__name__}, whose training cannot resume."
+            )
         data = self._begin_fit(X, y, sample_weight)
         settings = replace(settings, label_weight=self._label_weight())
         random = check_random_state(self.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        trees = self._build_trees(data.rows, data.labels, seeds, threads)
-        weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
+        if checkpoint is None:
+            trees = list(self._build_trees(data.rows, data.labels, seeds, threads))
+            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress)
+        else:
+            training = describe_training(self.kind, self.get_params(deep=False), seeds, data)
+            with open_checkpoint(checkpoint, training, any_seeds=self.random_state is None) as (store, seeds):
+                build = partial(self._build_trees, data.rows, data.labels, threads=threads)
+                trees = kept_trees(store, seeds, build)
+                weights, self.training_ = train_trees(data, trees, seeds, settings, threads, progress, store)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is
         return self
@@ -133,8 +154,8 @@ class LabelEstimator(LabelRanker):
     @abstractmethod
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> list[LabelTree]:
-        """Give one tree per seed, over the labels that occur."""
+    ) -> Iterable[LabelTree]:
+        """Give one tree per seed, over the labels that occur; the seeds are the last of all."""
 
     def _cluster_settings(self) -> ClusterSettings | None:
         """Say how labels are clustered; None where trees do not depend on rows."""

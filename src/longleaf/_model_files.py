@@ -42,7 +42,7 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
         "trees_": [LabelTree(part.pop("first_child"), part.pop("label")) for part in parts],
         "weights_": parts,
         "label_counts_": label_counts,
-        "n_rows_": check_count(meta["rows"], "rows"),
+        "n_rows_": check_count(meta["rows"], "rows", low=0),
         "n_features_in_": check_count(meta["features"], "features", low=0),
         "n_labels_": len(label_counts),
         "origin_": meta["origin"],

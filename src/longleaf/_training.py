@@ -11,6 +11,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._part_store import Facts as Facts
+from longleaf._part_store import PartStore
+from longleaf._part_training import train_by_parts
 from longleaf._validation import Rows
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
@@ -18,7 +21,6 @@ from longleaf.tree import LabelTree
 logger = logging.getLogger("longleaf")
 
 Progress = Callable[[float], None] | None
-Facts = dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +39,22 @@ def train_trees(
     settings: SolverSettings,
     threads: int,
     progress: Progress,
+    store: PartStore | None = None,
 ) -> tuple[list[_core.WeightArrays], list[Facts]]:
-    """Train every node of every tree; give the weights of each tree and what it took."""
+    """Train every node of every tree; give the weights of each tree and what it took.
+
+    With a ``store``, only what it does not have is trained, and goes there; the weights are mapped from it.
+    """
     trained = []
     for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
         trainer = NodeTrainer.prepare(
             data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
         )
-        weights, facts = trainer.train(threads=threads, progress=_share(progress, t, len(trees)))
+        share = _share(progress, t, len(trees))
+        if store is None:
+            weights, facts = trainer.train(threads=threads, progress=share)
+        else:
+            weights, facts = train_by_parts(trainer, store, t, threads, share)
         trained.append((weights, facts))
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         if facts["unfinished"]:

@@ -131,8 +131,17 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: LabelsLike, *, progress: Callable[[float], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: LabelsLike,
+        *,
+        progress: Callable[[float], None] | None = None,
+        checkpoint: None = None,
+    ) -> Self:
         """Grow the trees and note the mean row of each label; arguments as in `longleaf.PLT.fit`."""
+        if checkpoint is not None:
+            raise ValueError("checkpoint must be None for PfastreXML, whose training cannot resume.")
         self._check_settings()
         rows, labels = check_features(X, normalize=self.normalize), check_labels(y, name="y")
         if rows.n_rows != labels.shape[0] or labels.nnz == 0:

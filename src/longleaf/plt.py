@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -143,10 +143,10 @@ class PLT(LabelEstimator):
 
     def _build_trees(
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> list[LabelTree]:
+    ) -> Iterable[LabelTree]:
         seen = np.flatnonzero(self.label_counts_)
         if not isinstance(self.tree, str):
-            return _check_given_trees(self.tree, seen, len(seeds))
+            return _check_given_trees(self.tree, seen, self.n_trees)[-len(seeds) :]
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
         if name == "complete":
@@ -171,8 +171,8 @@ def _cluster_trees(
     seen: npt.NDArray[np.int64],
     seeds: list[int],
     threads: int,
-) -> list[LabelTree]:
-    """Cluster the centroids of the seen labels, once per seed."""
+) -> Iterator[LabelTree]:
+    """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
     rows_of_label = labels.T.tocsr()[seen]
     centroids = _core.label_centroids(
         *rows.csr,
@@ -182,9 +182,8 @@ def _cluster_trees(
         rows_of_label.indices.astype(np.int32),
         threads,
     )
-    return [
-        cluster_tree(centroids, seen, rows.n_features, settings, seed=seed, threads=threads) for seed in seeds
-    ]
+    for seed in seeds:
+        yield cluster_tree(centroids, seen, rows.n_features, settings, seed=seed, threads=threads)
 
 
 def _check_given_trees(

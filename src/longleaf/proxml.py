@@ -64,6 +64,7 @@ class ProXML(BR):
     """
 
     kind: ClassVar[str] = "proxml"
+    can_resume: ClassVar[bool] = False
     hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
     loss: str = "squared-hinge"

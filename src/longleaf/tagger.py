@@ -86,6 +86,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         progress: Callable[[float], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         client: Any = None,
     ) -> Self:
         """Learn from texts and their tags.
@@ -100,16 +101,20 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             What an error on each row costs, as a multiple of C.
         progress : callable, optional
             Called now and then with the share of the training that is done.
+        checkpoint : str or path, optional
+            A folder to resume from, as in `longleaf.PLT.fit`; the vectorizer is fitted anew each time.
         client : dask.distributed.Client, optional
             Train the classifiers on its workers; the texts are read here.
         """
-        return self._fit(texts, TagCollector.of(tags), sample_weight, progress, client)
+        options = {"progress": progress, "checkpoint": checkpoint, "client": client}
+        return self._fit(texts, TagCollector.of(tags), {"sample_weight": sample_weight} | options)
 
     def fit_records(
         self,
         records: Iterable[Record],
         *,
         progress: Callable[[float], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         client: Any = None,
     ) -> Self:
         """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
@@ -118,25 +123,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ----------
         records : TableReader or other iterable of Record
             Texts are not kept. Of a reader, `fields_` remembers the fields.
-        progress : callable, optional
-            As in `fit`.
-        client : dask.distributed.Client, optional
+        progress, checkpoint, client
             As in `fit`.
         """
         collector = TagCollector()
-        self._fit(collector.texts(records), collector, None, progress, client)
+        options = {"progress": progress, "checkpoint": checkpoint, "client": client}
+        self._fit(collector.texts(records), collector, options)
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self
 
-    def _fit(
-        self,
-        texts: Iterable[str],
-        collector: TagCollector,
-        sample_weight: npt.ArrayLike | None,
-        progress: Callable[[float], None] | None,
-        client: Any,
-    ) -> Self:
+    def _fit(self, texts: Iterable[str], collector: TagCollector, options: dict[str, Any]) -> Self:
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
             raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
@@ -147,7 +144,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
         self.__dict__.pop("_numbers", None)
-        self.estimator_ = estimator.fit(X, Y, sample_weight, progress=progress, client=client)
+        self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self
 

@@ -16,6 +16,7 @@ from longleaf.cli.compare import compare
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
+from longleaf.cli.import_ import import_
 from longleaf.cli.info import info
 from longleaf.cli.predict import predict
 from longleaf.cli.report import report
@@ -30,6 +31,7 @@ DONE, BAD, INTERRUPTED = 0, 2, 130
 app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
 for command in (demo, train, predict, evaluate, explain, serve, split, tune, compare, report, info):
     app.command()(command)
+app.command("import")(import_)
 
 
 def _print_version(wanted: bool) -> None:

@@ -82,18 +82,18 @@ def check_labels_match(data: Data, model: LabelEstimator) -> None:
         raise DataError(f"{data.name} must have at least one row; got 0.")
 
 
-def load_gain(path: str, n_labels: int) -> npt.NDArray[np.float64]:
+def load_gain(path: str, n_labels: int | None, what: str = "gain") -> npt.NDArray[np.float64]:
     """Read one number per line, one line per label; blank lines are allowed at the end only."""
     lines = b"".join(read_chunks(open_source(path))).rstrip().split(b"\n")
     if lines == [b""]:
         lines = []
-    gains = np.array([_gain(path, number, line) for number, line in enumerate(lines, 1)], np.float64)
-    if len(gains) != n_labels:
+    gains = np.array([_gain(path, number, line, what) for number, line in enumerate(lines, 1)], np.float64)
+    if n_labels is not None and len(gains) != n_labels:
         raise DataError(f"{path} must have {n_labels} lines, one number for each label; got {len(gains)}.")
     return gains
 
 
-def _gain(path: str, number: int, line: bytes) -> float:
+def _gain(path: str, number: int, line: bytes, what: str) -> float:
     try:
         gain = float(line)
     except ValueError:
@@ -101,7 +101,7 @@ def _gain(path: str, number: int, line: bytes) -> float:
     if not 0 <= gain <= LARGEST_GAIN:
         found = line[:40].decode("utf-8", "replace").strip()
         raise DataError(
-            f"{path}, line {number}: a gain must be a finite number of at least 0; got {found!r}."
+            f"{path}, line {number}: a {what} must be a finite number of at least 0; got {found!r}."
         )
     return gain
 

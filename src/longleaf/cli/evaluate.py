@@ -78,9 +78,13 @@ def evaluate(
         k_most = min(max(places), trained.n_labels_)
         top = filtered_top_k(trained, rows.X, k_most, group, dial | {"progress": progress})
         seconds = time.perf_counter() - start
-    worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
+    worth, bins = None, []
+    if trained.n_rows_:
+        worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
+        bins = frequency_table(rows.Y, top, counts, k=places[-1])
+    else:
+        _console.note("No metric by propensity or frequency: the model was imported without label counts.")
     metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)
-    bins = frequency_table(rows.Y, top, counts, k=places[-1])
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:
@@ -89,7 +93,8 @@ def evaluate(
         return
     console = _console.output()
     console.print(_metric_table(metrics, places))
-    console.print(_bin_table(bins, places[-1]))
+    if bins:
+        console.print(_bin_table(bins, places[-1]))
     console.print(f"{n_rows} rows, {speed:.3g} ms each; all shares in percent")
 
 
@@ -100,7 +105,8 @@ def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
     table = Table("", "metric", box=box.SIMPLE_HEAD)
     for at in places:
         table.add_column(f"@{at}", justify="right")
-    for short, name in NAMES.items():
+    judged = ((short, name) for short, name in NAMES.items() if f"{short}@{places[0]}" in metrics)
+    for short, name in judged:
         table.add_row(short, name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
     return table
 

@@ -44,9 +44,9 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "model": model.kind,
         "labels": trained.n_labels_,
-        "labels_trained": int((trained.label_counts_ > 0).sum()),
+        "labels_trained": int((trained.label_counts_ != 0).sum()),
         "features": trained.n_features_in_,
-        "rows": trained.n_rows_,
+        "rows": trained.n_rows_ or None,  # not known of an imported model
         "trees": len(trained.trees_),
         "nodes": sum(tree.n_nodes for tree in trained.trees_),
         "weights": sum(int(weights["weights"].sum()) for weights in trained.weights_),

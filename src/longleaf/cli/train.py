@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longleaf._checkpoint import check_checkpoint
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._cluster import connected
@@ -114,6 +115,15 @@ def train(
     max_features: _vectorizer.MaxFeatures = None,
     hashing: _vectorizer.Hash = None,
     keep_case: _vectorizer.KeepCase = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Keep finished parts in this folder; if killed, the same command goes on from there.",
+            callback=not_empty,
+        ),
+    ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -142,16 +152,19 @@ def train(
         keep_case=keep_case,
     )
     check_new_model(out, force)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint)
     fields = given(text=text, tags=tags, separator=separator)
     about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
     with connected(dask) as client:
+        where = {"checkpoint": checkpoint, "client": client}
         if is_table(data, about_texts):
             vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
             tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
-            trained = _train_on_texts(tagger, data, fields, strict, client)
+            trained = _train_on_texts(tagger, data, fields, strict, where)
         else:
-            trained = _train_on_features(estimator, data, client)
+            trained = _train_on_features(estimator, data, where)
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
@@ -177,19 +190,21 @@ def _make_estimator(
     return estimator
 
 
-def _train_on_features(estimator: PLT | BR, path: str, client: Any) -> PLT | BR:
+def _train_on_features(estimator: PLT | BR, path: str, where: dict[str, Any]) -> PLT | BR:
     rows = load_labelled(path)
     with _console.progress_bar("training") as progress:
-        estimator.fit(rows.X, rows.Y, progress=progress, client=client)
+        estimator.fit(rows.X, rows.Y, progress=progress, **where)
     estimator.origin_ |= origin(rows)
     return estimator
 
 
-def _train_on_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, client: Any) -> Tagger:
+def _train_on_texts(
+    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, where: dict[str, Any]
+) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
-            tagger.fit_records(records, progress=progress, client=client)
+            tagger.fit_records(records, progress=progress, **where)
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")

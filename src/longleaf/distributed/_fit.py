@@ -86,7 +86,7 @@ def fit(
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
         clusters = model._cluster_settings()
         if clusters is None:
-            trees = model._build_trees(*_nothing(), seeds, 1)  # only clusters come from rows
+            trees = list(model._build_trees(*_nothing(), seeds, 1))  # only clusters come from rows
         else:
             trees = build_trees(run, data, total, counts, clusters, seeds)
         trained = train(run, Problem(data, total, settings, trees, seeds), progress)

@@ -40,6 +40,9 @@ CONSTANTS: Mapping[str, Constants] = MappingProxyType(
 )
 """A and B that the PS-PLT paper uses for its data sets."""
 
+UNKNOWN_COUNT = -1
+"""In place of a label's count where a model came without it; there is no propensity then."""
+
 MOST_A, MOST_B = 100.0, 1e9
 """Far beyond every published constant: more can only be a slip."""
 
@@ -111,6 +114,11 @@ def inverse_propensity_from_counts(
     float64 [labels]
         Never below 1.
     """
+    if n_rows == 0 and np.any(np.asarray(counts) == UNKNOWN_COUNT):
+        raise ValueError(
+            "Label counts must be known for propensities, and so for tail above 0; this model was imported "
+            "without them, so import it again with label_counts (on the command line --data or --counts)."
+        )
     if n_rows < 1:
         raise ValueError(f"n_rows must be at least 1; got {n_rows}.")
     check_number(a, "a", low=0, high=MOST_A)

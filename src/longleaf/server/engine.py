@@ -21,6 +21,7 @@ from longleaf.io._manifest import MANIFEST
 from longleaf.io.names import read_names
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.models import load
+from longleaf.propensity import Constants
 from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
 from longleaf.tagger import Tagger
@@ -29,6 +30,10 @@ from longleaf.words import Explanation, in_words
 UNPROCESSABLE = 422
 MOST_WORDS = 5
 """How many words a suggestion names."""
+MOST_DIALS = 8
+"""Of how many dials the gains are remembered."""
+WARM_NODES = 2_000_000
+"""Of a model with more nodes, weights are read from disk and checked when requests first need them."""
 
 
 class Engine:
@@ -59,6 +64,7 @@ class Engine:
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
         self.tag_search = TagSearch([self.name(tag) for tag in self.tags], list(self.tags), self.counts)
         self._tags_by_name = {name: tag for tag, name in self.names.items() if tag in self.index}
+        self._gains: dict[tuple[float | None, Constants], npt.NDArray[np.float64]] = {}
         self._warm()
 
     @property
@@ -123,16 +129,27 @@ class Engine:
     ) -> list[list[dict[str, Any]]]:
         """Suggest the best tags of each row, as they go into the answer."""
         options = options | worth.options | {"n_jobs": min(self.threads, max(1, X.shape[0] // 4))}
-        found = best_labels(self.model, X, k, group, options)
+        found, gains = best_labels(self.model, X, k, group, options), self._gains_of(worth)
         return [
             [
                 self.describe(label) | {"score": score, "probability": min(1.0, score / one)}
                 for label, score, one in zip(
-                    labels.tolist(), scores.tolist(), worth[labels].tolist(), strict=True
+                    labels.tolist(), scores.tolist(), gains[labels].tolist(), strict=True
                 )
             ]
             for labels, scores in found
         ]
+
+    def _gains_of(self, worth: Worth) -> npt.NDArray[np.float64]:
+        """Give the gains of all labels; those of a dial are made once. Only the searcher calls this."""
+        if worth.gain is not None:
+            return worth.gain
+        dial = worth.tail, worth.propensity
+        if dial not in self._gains:
+            if len(self._gains) >= MOST_DIALS:
+                self._gains.clear()
+            self._gains[dial] = worth[np.arange(self.model.n_labels_, dtype=np.int32)]
+        return self._gains[dial]
 
     def describe(self, label: int) -> dict[str, Any]:
         """Say what is known of a label without any text."""
@@ -146,7 +163,10 @@ class Engine:
 
     def explain(self, text: str, tag: str) -> Explanation:
         """Say which words spoke for a tag."""
-        X, label = self.matrix([text]), self.number(tag)
+        return self._explain(self.matrix([text]), text, tag)
+
+    def _explain(self, X: Any, text: str, tag: str) -> Explanation:
+        label = self.number(tag)
         if not self.counts[label]:
             raise Refusal(UNPROCESSABLE, f"tag must occur in training to be explained; {tag!r} does not.")
         found = explain_row(self.model, X, label)
@@ -154,14 +174,18 @@ class Engine:
 
     def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
         """Name the words that spoke for each of some tags, the strongest first."""
-        return [list(self.explain(text, tag).words_for[:MOST_WORDS]) for tag in tags]
+        X = self.matrix([text])
+        return [list(self._explain(X, text, tag).words_for[:MOST_WORDS]) for tag in tags]
 
     def _warm(self) -> None:
-        """Make now what the first request would wait for; forked workers then share it."""
+        """Make now what the first requests would wait for; forked workers then share it."""
         empty = sp.csr_matrix(np.zeros((1, self.model.n_features_in_), np.float32))
         X = empty if self.tagger is None else self.matrix(["warm"])
         for tail in (None, 1.0):
             self.model.top_k(X, 1, tail=tail, n_jobs=1)
+        n_nodes = sum(tree.n_nodes for tree in self.model.trees_)
+        if n_nodes <= WARM_NODES:  # a beam that wide comes by every node
+            self.model.top_k(X, 1, search="beam", beam=n_nodes, n_jobs=1)
 
 
 def _load_version(path: str) -> tuple[str, LabelEstimator | Tagger]:

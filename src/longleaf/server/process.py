@@ -102,6 +102,8 @@ def serve(
 ) -> int:
     """Answer requests in this process until told to stop."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()  # what is there now stays; the collector need not look through it while someone waits
 
     async def main() -> None:
         service = Service(settings, engine, slot, supervisor)

@@ -1,0 +1,107 @@
+"""``longleaf import``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from longleaf.cli import _console, _options
+from longleaf.cli._data import check_new_model, load_data, load_gain
+from longleaf.importing import KINDS, import_model
+from longleaf.io import storage
+
+Kind = StrEnum("Kind", {name: name for name in KINDS})  # type: ignore[misc]
+
+
+class Bits(StrEnum):
+    """How a weight is stored."""
+
+    eight = "8"
+    thirty_two = "32"
+
+
+def import_(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="The folder that the other system saved.", callback=_options.not_empty
+        ),
+    ],
+    out: _options.ModelOut,
+    kind: Annotated[
+        Kind | None, typer.Option("--from", help="The other system; left out, told by the folder's files.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="TRAIN",
+            help="The XMLC file that the model was trained on: its labels' counts make --tail work.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    counts: Annotated[
+        str | None,
+        typer.Option(
+            "--counts",
+            metavar="FILE",
+            help="In place of --data: how often each label occurred in training, a number per line.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", min=1, metavar="N", help="With --counts: how many rows training had."),
+    ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            "--features", min=1, metavar="N", help="Columns of the rows, if the folder tells fewer."
+        ),
+    ] = None,
+    weight_bits: Annotated[
+        Bits, typer.Option("--weight-bits", help="32 keeps weights as they are; 8 makes the model smaller.")
+    ] = Bits.thirty_two,
+    force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
+) -> None:
+    """Make a longleaf model of one trained by omikuji, PECOS XR-Linear or napkinXC, without retraining."""
+    if (counts is None) != (rows is None):
+        raise typer.BadParameter("--counts and --rows must be given together.")
+    if counts is not None and data is not None:
+        raise typer.BadParameter("--counts and --data cannot be given together.")
+    check_new_model(out, force)
+    known = _known(data, counts, rows)
+    if features is not None:
+        known["n_features"] = features
+    with _console.waiting(f"reading {model}"):
+        imported = import_model(
+            model, kind=None if kind is None else kind.value, weight_bits=int(weight_bits.value), **known
+        )
+    imported.save(out, force=force)
+    if "label_counts" not in known:
+        _console.note(
+            "The labels' counts are not known, so --tail will be refused; --data or --counts gives them."
+        )
+    size = _console.in_words(storage.folder_bytes(out))
+    typer.echo(
+        f"{out}: imported from {imported.origin_['imported_from']}, trees {len(imported.trees_)}, "
+        f"features {imported.n_features_in_}, labels {imported.n_labels_}, model size {size}"
+    )
+
+
+def _known(data: str | None, counts: str | None, rows: int | None) -> dict[str, Any]:
+    """Give what the options tell about the training data, as arguments of `import_model`."""
+    if counts is not None:
+        return {"label_counts": load_gain(counts, None, "count"), "n_rows": rows}
+    if data is None:
+        return {}
+    with _console.waiting(f"reading {data}"):
+        read = load_data(data)
+    return {
+        "label_counts": np.bincount(read.Y.indices, minlength=read.Y.shape[1]),
+        "n_rows": read.Y.shape[0],
+        "n_features": read.X.shape[1],
+    }
