@@ -49,7 +49,11 @@ def cluster():
         "cls": distributed.Scheduler,
         "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"},
     }
-    with distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50) as made:
+    quick = {"distributed.comm.timeouts.connect": "5s"}  # how long a dead worker is called
+    with (
+        dask.config.set(quick),
+        distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50) as made,
+    ):
         yield made
 
 
