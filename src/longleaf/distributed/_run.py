@@ -198,13 +198,12 @@ class Run:
     def _fetch(self, future: Any) -> tuple[bool, Any]:
         """Give whether the result can be had, and the result: its worker may have died since it was done."""
         seconds = FETCH_SECONDS
-        while True:
+        while future.status == "error" or any(self.client.who_has([future]).values()):
             try:
                 return True, self.result(future, seconds)
             except TimeoutError:
-                if not any(self.client.who_has([future]).values()):
-                    return False, None
-                seconds *= 2  # it is only large
+                seconds *= 2  # it is only large, or its worker has just died
+        return False, None
 
     def _wait_for_room(self, job: Job, share: float) -> list[Worker]:
         """Give the workers when a job fits on one again: those that it fitted on died, and may come back."""
