@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
 from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
+from longleaf._clustering import ClusterSettings
 from longleaf._memory import parse_memory, release_unused, resident_bytes
 from longleaf._model_files import attributes_from, params_from, plain, to_arrays
 from longleaf._part_store import PartStore
@@ -107,6 +108,7 @@ class LabelEstimator(LabelRanker):
         checkpoint: StrPath | None = None,
         memory: str | int | None = None,
         scratch: StrPath | None = None,
+        client: Any = None,
     ) -> Self:
         """Build the trees and train their classifiers.
 
@@ -129,7 +131,15 @@ class LabelEstimator(LabelRanker):
             with weights and working copies on disk where it must, or a ValueError says why it cannot.
         scratch : str or path, optional
             The folder of such files; the system's temporary one if left out.
+        client : dask.distributed.Client, optional
+            Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
+        if client is not None:
+            from longleaf import distributed  # it needs an extra
+
+            if checkpoint is not None or memory is not None:
+                raise ValueError("checkpoint and memory must be None with client: Dask sees to both.")
+            return distributed.fit(self, X, y, sample_weight, client=client, progress=progress)
         begin = resident_bytes()
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
@@ -173,6 +183,10 @@ class LabelEstimator(LabelRanker):
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
     ) -> Iterable[LabelTree]:
         """Give one tree per seed, over the labels that occur; the seeds are the last of all."""
+
+    def _cluster_settings(self) -> ClusterSettings | None:
+        """Say how labels are clustered; None where trees do not depend on rows."""
+        return None
 
     def _train(
         self,

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._chunks import Entries, ranges, unpack
+from longleaf._clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
 from longleaf._transplant import carry, part_weights
 from longleaf._tree_edits import Part, part_of, with_clusters
 from longleaf._validation import Rows
@@ -39,7 +40,6 @@ FEWEST_LEAVES = 4
 """Fewer leaves are not worth a split: a node with a single child has nothing to tell apart."""
 CERTAIN = (1.0, 10.0)
 """The bias of a new node between others: a hinge's margin of probability 1; 1 - 5e-5 as a logistic one."""
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 20, 1e-4
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,7 @@ class NodeTrainer:
     node_indptr: npt.NDArray[np.int64]  # the rows of node v are node_rows[node_indptr[v]:node_indptr[v + 1]]
     node_rows: npt.NDArray[np.int32]
     costs: npt.NDArray[np.float32]  # [nodes]
+    positive_weight: npt.NDArray[np.float64]  # [nodes], of an error on a positive row, as a multiple of costs
     feature_order: npt.NDArray[np.int32]  # all features, the most frequent first
     row_weight: npt.NDArray[np.float32] | None = None
     positive_factor: npt.NDArray[np.float32] | None = None  # [entries of node_rows]
@@ -95,6 +96,7 @@ class NodeTrainer:
             indptr,
             members,
             node_costs(tree, np.diff(indptr), settings),
+            positive_weights(tree, np.diff(indptr), settings),
             _core.feature_order(rows.csr[1], rows.n_features),
             row_weight,
             None if settings.label_worth is None else positive_factors(tree, Y, settings.label_worth),
@@ -118,7 +120,6 @@ class NodeTrainer:
         With ``initial``, a model's forest and which of its trees this is, training goes on from its weights
         and stays near them.
         """
-        positive = positive_weights(self.tree, np.diff(self.node_indptr), self.settings)
         forest, number = initial or (None, 0)
         nothing = np.zeros(0, np.float32)
         return _core.train_nodes(
@@ -130,7 +131,7 @@ class NodeTrainer:
             nothing if self.positive_factor is None else self.positive_factor,
             self.tree.first_child,
             self.tree.label,
-            _check_costs(self.costs * positive),
+            _check_costs(self.costs * self.positive_weight),
             self.costs,
             nothing if self.row_weight is None else self.row_weight,
             self.feature_order,

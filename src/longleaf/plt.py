@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._clustering import CLUSTERED, ClusterSettings, cluster_tree
 from longleaf._learner import LabelLearner
 from longleaf._positive_weight import INVERSE_PRIOR, PROPENSITY
 from longleaf._validation import Rows, check_choice, check_count
@@ -18,8 +19,7 @@ from longleaf.linear import SolverSettings
 from longleaf.presets import preset
 from longleaf.tree import LabelTree
 
-TREES = ("kmeans", "merged", "unbalanced", "complete", "random", "huffman")
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 8, 1e-4
+TREES = (*CLUSTERED, "complete", "random", "huffman")
 
 
 class PLT(LabelLearner):
@@ -167,39 +167,29 @@ class PLT(LabelLearner):
             return [LabelTree.huffman(seen, self.label_counts_[seen], arity)] * len(seeds)
         if name == "random":
             return [LabelTree.random(seen, np.random.RandomState(seed), arity, max_leaf) for seed in seeds]
-        return _cluster_trees(name, rows, labels, seen, seeds, arity, max_leaf, threads)
+        return _cluster_trees(ClusterSettings(name, arity, max_leaf), rows, labels, seen, seeds, threads)
+
+    def _cluster_settings(self) -> ClusterSettings | None:
+        if not isinstance(self.tree, str) or check_choice(self.tree, "tree", TREES) not in CLUSTERED:
+            return None
+        arity = check_count(self.arity, "arity", low=2)
+        return ClusterSettings(self.tree, arity, check_count(self.max_leaf, "max_leaf"))
 
 
 def _cluster_trees(
-    name: str,
+    settings: ClusterSettings,
     rows: Rows,
     labels: sp.csr_array,
     seen: npt.NDArray[np.int64],
     seeds: list[int],
-    arity: int,
-    max_leaf: int,
     threads: int,
 ) -> Iterator[LabelTree]:
     """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
-    if name == "merged" and arity & (arity - 1):
-        raise ValueError(f'arity must be a power of two with tree="merged"; got {arity}.')
     centroids = _core.label_centroids(
         *rows.csr, rows.n_features, rows.scale, *rows_of_labels(labels, seen), threads
     )
     for seed in seeds:
-        order, begin, end, parent = _core.cluster_labels(
-            *centroids,
-            rows.n_features,
-            arity=2 if name == "merged" else arity,
-            max_leaf=max_leaf,
-            max_iterations=KMEANS_ITERATIONS,
-            tolerance=KMEANS_TOLERANCE,
-            balanced=name != "unbalanced",
-            seed=seed,
-            threads=threads,
-        )
-        tree = LabelTree.from_clusters(seen[order], begin, end, parent)
-        yield tree.merge_levels(arity.bit_length() - 1) if name == "merged" and arity > 2 else tree
+        yield cluster_tree(centroids, seen, rows.n_features, settings, seed=seed, threads=threads)
 
 
 def rows_of_labels(

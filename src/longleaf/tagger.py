@@ -88,6 +88,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         *,
         progress: Callable[[float], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        client: Any = None,
     ) -> Self:
         """Learn from texts and their tags.
 
@@ -103,9 +104,11 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
             Called now and then with the share of the training that is done.
         checkpoint : str or path, optional
             A folder to resume from, as in `longleaf.PLT.fit`; the vectorizer is fitted anew each time.
+        client : dask.distributed.Client, optional
+            Train the classifiers on its workers; the texts are read here.
         """
-        options = {"sample_weight": sample_weight, "progress": progress, "checkpoint": checkpoint}
-        return self._fit(texts, TagCollector.of(tags), options)
+        options = {"progress": progress, "checkpoint": checkpoint, "client": client}
+        return self._fit(texts, TagCollector.of(tags), {"sample_weight": sample_weight} | options)
 
     def fit_records(
         self,
@@ -113,6 +116,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         *,
         progress: Callable[[float], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        client: Any = None,
     ) -> Self:
         """Learn from records as `longleaf.io.tables.read_table` reads them, in one pass.
 
@@ -120,11 +124,12 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         ----------
         records : TableReader or other iterable of Record
             Texts are not kept. Of a reader, `fields_` remembers the fields.
-        progress, checkpoint
+        progress, checkpoint, client
             As in `fit`.
         """
         collector = TagCollector()
-        self._fit(collector.texts(records), collector, {"progress": progress, "checkpoint": checkpoint})
+        options = {"progress": progress, "checkpoint": checkpoint, "client": client}
+        self._fit(collector.texts(records), collector, options)
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self

@@ -13,6 +13,7 @@ from longleaf._checkpoint import check_checkpoint
 from longleaf._validation import DataError
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer
+from longleaf.cli._cluster import connected
 from longleaf.cli._data import check_new_model
 from longleaf.cli._options import (
     DataPath,
@@ -142,6 +143,15 @@ def train(
         ),
     ] = None,
     memory: MemoryLimit = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Train on a Dask cluster whose scheduler listens here, tcp://host:8786.",
+            callback=not_empty,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
 ) -> None:
     """Train a model on DATA and save it: on features, or on texts and tags."""
@@ -172,18 +182,22 @@ def train(
     named = {} if store is not None and store.tags is not None else given(names=names)
     about_texts = fields | named | given(strict=strict) | _vectorizer.named_option(words)
     trained: PLT | BR | Tagger
-    if is_table(data, about_texts):
-        if memory is not None:
-            raise DataError("--memory needs a store or an XMLC file: bring texts there by longleaf convert.")
-        vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-        tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
-        trained = _train_on_texts(tagger, data, fields, strict, checkpoint)
-    else:
-        options = {"checkpoint": checkpoint, "memory": memory, "scratch": Path(out).parent}
-        trained = _train_on_features(estimator, data, options)
-        if store is not None and store.tags is not None:
-            estimator.origin_ |= store.meta["origin"]
-            trained = store.tagger(estimator, None if names is None else read_names(names))
+    with connected(dask) as client:
+        options = {"checkpoint": checkpoint, "client": client}
+        if is_table(data, about_texts):
+            if memory is not None:
+                raise DataError(
+                    "--memory needs a store or an XMLC file: bring texts there by longleaf convert."
+                )
+            vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
+            tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+            trained = _train_on_texts(tagger, data, fields, strict, options)
+        else:
+            options |= {"memory": memory, "scratch": Path(out).parent}
+            trained = _train_on_features(estimator, data, options)
+            if store is not None and store.tags is not None:
+                estimator.origin_ |= store.meta["origin"]
+                trained = store.tagger(estimator, None if names is None else read_names(names))
     trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
 
@@ -218,12 +232,12 @@ def _train_on_features(estimator: PLT | BR, path: str, options: dict[str, Any]) 
 
 
 def _train_on_texts(
-    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, checkpoint: str | None
+    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, where: dict[str, Any]
 ) -> Tagger:
     with open_table(path, fields, strict=strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
-            tagger.fit_records(records, progress=progress, checkpoint=checkpoint)
+            tagger.fit_records(records, progress=progress, **where)
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
     _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from longleaf._validation import LabelsLike, check_per_label
-from longleaf.metrics._hits import Floats, Hits, Ints, check_k, check_problem, find_hits, first, label_counts
-from longleaf.metrics._ranking import best_gains, ndcg_curves, precision_curves, recall_curves, scored_hits
+from longleaf.metrics._hits import check_k, check_problem
+from longleaf.metrics._sums import RankingSums
 
 
 def evaluate(
@@ -83,50 +82,7 @@ def evaluate(
         Y_true, top, None if inverse_propensity is None else np.size(inverse_propensity)
     )
     places = check_k(k)
-    labels = first(labels, max(places))
-    hits = find_hits(truth, labels)
-    n_true = np.diff(truth.indptr)
-
-    curves = _rank_curves(hits.astype(np.float64), n_true)
+    gains = None
     if inverse_propensity is not None:
         gains = check_per_label(inverse_propensity, truth.shape[1], "inverse_propensity")
-        scored = _rank_curves(scored_hits(hits, labels, gains), n_true)
-        if normalize:
-            best = _rank_curves(best_gains(truth, gains, max(places)), n_true)
-            scored = {name: _ratio(curve, best[name]) for name, curve in scored.items()}
-        curves |= {f"ps{name}": curve for name, curve in scored.items()}
-    result = {f"{name}@{at}": 100.0 * float(curve[at - 1]) for name, curve in curves.items() for at in places}
-
-    per_k = {at: _label_means(truth, labels[:, :at], hits[:, :at]) for at in places}
-    names = next(iter(per_k.values()))
-    return result | {f"{name}@{at}": 100.0 * per_k[at][name] for name in names for at in places}
-
-
-def _rank_curves(gained: Floats, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
-    """Mean over the rows of precision, recall and nDCG at 1, 2, …, width, from what each place gained."""
-    return {
-        "p": precision_curves(gained).mean(axis=0),
-        "recall": recall_curves(gained, n_true).mean(axis=0),
-        "ndcg": ndcg_curves(gained, n_true).mean(axis=0),
-    }
-
-
-def _label_means(truth: sp.csr_array, labels: Ints, hits: Hits) -> dict[str, float]:
-    """Coverage and macro averages over the labels that have a true row."""
-    true, predicted, right = label_counts(truth, labels, hits)
-    occurs = true > 0
-    if not occurs.any():
-        return dict.fromkeys(("coverage", "macro_precision", "macro_recall", "macro_f1"), 0.0)
-    true, predicted, right = true[occurs], predicted[occurs], right[occurs]
-    return {
-        "coverage": float((right > 0).mean()),
-        "macro_precision": float(_ratio(right, predicted).mean()),
-        "macro_recall": float((right / true).mean()),
-        "macro_f1": float((2.0 * right / (predicted + true)).mean()),
-    }
-
-
-def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
-    """Divide, with 0 for a part of nothing."""
-    result: Floats = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-    return result
+    return RankingSums.of(truth, labels, places, gains, normalize).figures()

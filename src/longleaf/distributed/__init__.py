@@ -1,0 +1,20 @@
+"""The same training, prediction and evaluation on a Dask cluster. Needs the extra ``distributed``.
+
+Rows lie in partitions on the workers; what a task needs goes to it, and only that. Scheduling, data movement
+and recovery are Dask's. A model has the same bits as one that was trained on one machine.
+"""
+
+try:
+    import distributed as _dask  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError(
+        "longleaf.distributed needs the extra distributed, which is not installed: "
+        "pip install 'longleaf[distributed]'."
+    ) from None
+
+from longleaf.distributed._evaluate import evaluate
+from longleaf.distributed._fit import fit
+from longleaf.distributed._predict import iter_top_k, top_k
+from longleaf.distributed._run import ClusterError
+
+__all__ = ["ClusterError", "evaluate", "fit", "iter_top_k", "top_k"]
