@@ -28,7 +28,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The page in a real browser. `make unit` runs these too where chromium is installed; this installs it.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -40,7 +40,7 @@ test-browser: $(STAMP)
 
 # The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
 CHECKED := .venv-sanitize
-NATIVE_TESTS := search beam_and_union linear tree models xmlc xmlc_files xmlc_reference
+NATIVE_TESTS := search beam_and_union linear parts tree models xmlc xmlc_files xmlc_reference
 
 $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv $(CHECKED)
@@ -51,7 +51,7 @@ $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
 sanitize: $(CHECKED)/.installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=quick PYTHONMALLOC=malloc \
-		$(CHECKED)/bin/python -m pytest -q $(NATIVE_TESTS:%=tests/test_%.py)
+		$(CHECKED)/bin/python -m pytest -q -n 2 $(NATIVE_TESTS:%=tests/test_%.py)
 
 # Peers live in environments of their own; PECOS needs NumPy below 2 and a SciPy of that time, and no torch.
 .venv-peers/.installed:

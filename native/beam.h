@@ -36,12 +36,15 @@ class BeamLevels {
     std::push_heap(next_.begin(), next_.end(), better);
   }
 
-  // The node to expand next, or -1 when the tree has come to its leaves. A level's nodes are expanded best first, and no
-  // further than where their children, whose keys are no higher, could enter the next level. `put_aside` takes a node
-  // of a new level if it need not be expanded yet, and says so.
-  template <class PutAside>
-  int32_t pop(size_t beam, PutAside put_aside) {
-    if (!level_.empty() && next_.size() == beam && level_.front().key < next_.front().key) level_.clear();
+  // The node to expand next, or -1 when the tree has come to its leaves. A level's nodes are expanded best first. From
+  // where their inner children, whose keys are no higher, cannot enter the next level any more, only those that have
+  // leaves among their children are. `put_aside` takes a node of a new level if it need not be expanded yet, and says so.
+  template <class PutAside, class HasLeaves>
+  int32_t pop(size_t beam, PutAside put_aside, HasLeaves has_leaves) {
+    if (!level_.empty() && next_.size() == beam && level_.front().key < next_.front().key) {
+      std::erase_if(level_, [&](const Candidate& candidate) { return !has_leaves(candidate); });
+      std::make_heap(level_.begin(), level_.end());
+    }
     if (level_.empty()) descend(put_aside);
     if (level_.empty()) return -1;
     std::pop_heap(level_.begin(), level_.end());

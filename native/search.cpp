@@ -154,6 +154,12 @@ class RowSearch {
     const int32_t* first_child = forest_->parts()[tree].tree.first_child;
     return first_child[first_child[node]] == first_child[first_child[node + 1]];
   }
+  bool has_a_leaf(size_t tree, int32_t node) const {
+    const TreeView& shape = forest_->parts()[tree].tree;
+    for (int32_t v = shape.first_child[node]; v < shape.first_child[node + 1]; ++v)
+      if (shape.is_leaf(v)) return true;
+    return false;
+  }
 
   // log eta_v of a node whose family has been evaluated
   float log_probability(size_t tree, int32_t node) const {
@@ -290,12 +296,14 @@ class RowSearch {
   // Goes on in every tree's level; false when all have come to their leaves.
   bool advance_beam() {
     for (size_t t = 0; t < beam_.size(); ++t) {
-      const int32_t node = beam_[t].pop(size_t(settings_->beam), [&](const Candidate& candidate) {
+      const auto put_aside = [&](const Candidate& candidate) {
         if (!has_only_leaves(t, candidate.node)) return false;
         frontier_[t].push_back(candidate);
         std::push_heap(frontier_[t].begin(), frontier_[t].end());
         return true;
-      });
+      };
+      const auto has_leaves = [&](const Candidate& candidate) { return has_a_leaf(t, candidate.node); };
+      const int32_t node = beam_[t].pop(size_t(settings_->beam), put_aside, has_leaves);
       if (node >= 0) asked_.push_back({0, int32_t(t), node});
     }
     searching_beam_ = !asked_.empty();

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import handmade
@@ -26,6 +26,7 @@ def test_a_beam_as_wide_as_the_tree_is_exact(problem, kind, k, seed):
 @given(
     st.integers(0, 2**32), SHAPES, LOSSES, st.sampled_from([1, 2, 3, 7]), st.sampled_from(["plain", "zeros"])
 )
+@example(3484, "balanced", "log", 2, "plain")  # leaves beside inner nodes, late in a level
 def test_a_beam_of_any_width_is_algorithm_2(seed, shape, loss, beam, kind):
     problem = handmade.random_problem(seed, [shape], 25, loss)
     gain = make_gain(kind, seed, 25)

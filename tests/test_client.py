@@ -46,7 +46,7 @@ def plain(found: list[list[Any]]) -> list[Any]:
         {},
         {"tail": 1.0},
         {"gain": {"rare": 9}},
-        {"only": {"2437", "rare"}},
+        {"only": ("2437", "rare")},
         {"never": ("1264",)},
         {"explain": True},
     ],

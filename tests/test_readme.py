@@ -75,5 +75,5 @@ def test_the_feature_quickstarts_run_and_gain_on_rare_labels(
 
 def test_links_lead_to_files() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^):]+)\)", page.read_text()):
+        for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

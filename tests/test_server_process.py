@@ -45,15 +45,16 @@ def metric(running: Running, name: str) -> float:
 
 
 @contextmanager
-def requests_all_the_time(running: Running, n_threads: int = 3) -> Iterator[list[tuple[int, str]]]:
-    """Send requests one after the other in several threads; give (status, version) of all of them."""
-    answers: list[tuple[int, str]] = []
+def requests_all_the_time(running: Running, n_threads: int = 3) -> Iterator[list[tuple[float, int, str]]]:
+    """Send requests one after the other in several threads; give (begin, status, version) of all of them."""
+    answers: list[tuple[float, int, str]] = []
     done = threading.Event()
 
     def send() -> None:
         while not done.is_set():
+            begin = time.monotonic()
             answer = running.call("/v1/suggest", {"texts": ["olive oil"], "k": 2})
-            answers.append((answer.status, answer.json.get("model", "")))
+            answers.append((begin, answer.status, answer.json.get("model", "")))
 
     threads = [threading.Thread(target=send) for _ in range(n_threads)]
     for thread in threads:
@@ -77,12 +78,12 @@ def test_reloads_under_requests_fail_none_of_them(model: Path, workers: int) -> 
                 assert answer.status == 200, answer.body
                 assert (answer.json["changed"], answer.json["workers"]) == (True, workers)
                 versions.append(answer.json["model"])
-                seen = len(answers)
+                seen, reloaded = len(answers), time.monotonic()
                 wait_for(lambda seen=seen: len(answers) > seen + 10)
-                late = {version for _, version in answers[seen + 5 :]}  # some were under way before
+                late = {version for begin, _, version in answers if begin > reloaded}
                 assert late == {versions[-1]}
-        assert {status for status, _ in answers} == {200}
-        assert {version for _, version in answers} == set(versions)
+        assert {status for _, status, _ in answers} == {200}
+        assert {version for _, _, version in answers} == set(versions)
         assert len(set(versions)) == 3
         assert not running.call("/v1/reload", {}).json["changed"]
 

@@ -18,6 +18,7 @@ from longleaf._learning import Lesson, forget, learn, relearn
 from longleaf._placement import Grown
 from longleaf._training import Facts, TrainingData, check_row_weight
 from longleaf._validation import LabelsLike, check_count, check_labels, check_threads, is_label_lists
+from longleaf.propensity._model import UNKNOWN_COUNT
 
 Ints = npt.NDArray[np.int64]
 Step = Callable[[Grown, int], tuple[Grown, Facts]]
@@ -153,6 +154,10 @@ class LabelLearner(LabelEstimator):
         weight: Any = self.positive_weight  # a name's meaning hangs on rows that are no longer there
         if isinstance(weight, str):
             raise ValueError(f"positive_weight must be a number to go on learning; got {weight!r}.")
+        if np.any(self.label_counts_ == UNKNOWN_COUNT):
+            raise ValueError(
+                "label_counts_ must be known to go on learning: import the model with its counts."
+            )
         rows, labels = self._check_rows(X), check_labels(y, name="y")
         if rows.n_rows != labels.shape[0]:
             raise ValueError(
