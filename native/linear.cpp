@@ -36,8 +36,9 @@ namespace {
 // One thread's workplace, reused from unit to unit.
 class UnitTrainer {
  public:
-  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan, const Work& work)
-      : data_(data), settings_(settings), plan_(plan), work_(work), local_feature_(data.X.cols, 0),
+  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan,
+              const std::vector<int32_t>& rank, const Work& work)
+      : data_(data), settings_(settings), plan_(plan), rank_(rank), work_(work), local_feature_(data.X.cols, 0),
         local_row_(data.X.rows, -1) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
@@ -102,19 +103,15 @@ class UnitTrainer {
   // Numbers the features of two rows or more; local_feature_ holds 0 for all others but those of a single row.
   void number_features() {
     const CsrView& X = data_.X;
+    features_.clear();
     for (int32_t row : rows_)
       for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
         int32_t& seen = local_feature_[X.indices[j]];
+        if (seen == kLone) features_.push_back(X.indices[j]);
         seen = seen == 0 ? kLone : kShared;
       }
-    features_.clear();
-    for (int64_t rank = 0; rank < X.cols; ++rank) {
-      const int32_t feature = data_.feature_order[rank];
-      if (local_feature_[feature] == kShared) {
-        local_feature_[feature] = int32_t(features_.size());
-        features_.push_back(feature);
-      }
-    }
+    std::sort(features_.begin(), features_.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
+    for (size_t local = 0; local < features_.size(); ++local) local_feature_[features_[local]] = int32_t(local);
     ascending_.resize(features_.size());
     std::iota(ascending_.begin(), ascending_.end(), 0);
     std::sort(ascending_.begin(), ascending_.end(), [&](int32_t a, int32_t b) { return features_[a] < features_[b]; });
@@ -292,6 +289,7 @@ class UnitTrainer {
   const TrainingData& data_;
   const TrainSettings& settings_;
   const ChunkPlan& plan_;
+  const std::vector<int32_t>& rank_;  // of each feature in feature_order
   const Work& work_;
   Random random_{0};
 
@@ -319,6 +317,8 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
                         Work& work, TrainReport& report) {
   const std::vector<Unit> units = units_between(data.tree, data.rows, first_node, last_node);
   const ChunkPlan plan(data.tree, first_node, last_node);
+  std::vector<int32_t> rank(size_t(data.X.cols));
+  for (int64_t r = 0; r < data.X.cols; ++r) rank[size_t(data.feature_order[r])] = int32_t(r);
   std::vector<ChunkEntries> chunks(size_t(plan.last_chunk - plan.first_chunk));
   std::vector<PackedChunk> packed(chunks.size());
   std::vector<float> bias(size_t(last_node - first_node), 0.0f);
@@ -330,7 +330,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
   std::vector<TrainReport> reports(trainers.size());
   work.for_each(int64_t(units.size()), settings.threads, [&](int64_t index, int thread) {
     auto& trainer = trainers[thread];
-    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, work);
+    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, rank, work);
     const Unit& unit = units[index];
     trainer->train(unit, chunks, bias, reports[thread]);
     for (int32_t c = plan.chunk_of(unit.first_child); c <= plan.chunk_of(unit.last_child - 1); ++c) {
