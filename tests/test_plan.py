@@ -61,8 +61,8 @@ def test_an_account_worked_by_hand() -> None:
     assert account(sizes, Means(1))["training"] == of_rows + lists + place + 18_000
     assert account(sizes, Means(2))["training"] == account(sizes, Means(1))["training"]
     on_disk = 4 * 60 + 4 * 100 + 29 * 100 + 8 * 50
-    means = Means(1, spill=True, scratch=True, parts=8)
-    assert account(sizes, means)["training"] == of_rows + lists + on_disk + 2 * 4000 // 8
+    means = Means(1, spill=True, scratch=True)
+    assert account(sizes, means)["training"] == of_rows + lists + on_disk + 34 * 10  # more than 2 * 4000 / 32
     clustering = 5 * 200 + 12 * 20 + 8 * 500 + 8 * 20 + 8 * 60 + 8 * 500 + 16 * 60 + 12 * 20
     assert account(sizes, Means(1))["clustering"] == of_rows + clustering
 
@@ -143,8 +143,8 @@ def test_what_goes_to_disk_gives_the_same_bits(
 def test_the_fastest_way_that_fits_is_taken() -> None:
     unit = UnitSize(rows=1000, entries=100_000, features=50, weights=10)
     sizes = Sizes(1000, 60, 20, 200, 0, 20, 2, 41, 300, 3, 1e6, [unit, unit])
-    ways = [Means(2), Means(2, spill=True, parts=32), Means(1, spill=True, parts=32)]
-    ways += [Means(1, spill=True, scratch=True, parts=32)]
+    ways = [Means(2), Means(2, spill=True), Means(1, spill=True)]
+    ways += [Means(1, spill=True, scratch=True)]
     needs = [max(account(sizes, way).values()) for way in ways]
     assert needs == sorted(set(needs), reverse=True)
     for way, need in zip(ways[:3], needs, strict=False):
@@ -169,7 +169,7 @@ def test_a_limit_is_kept_or_refused_in_a_sentence(data: tuple[object, object], m
 def test_a_model_trained_within_a_limit_is_the_same_model(
     data: tuple[object, object], model: ll.PLT, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    on_disk = (Means(1, spill=True, scratch=True, parts=3), {"clustering": 0, "training": 0})
+    on_disk = (Means(1, spill=True, scratch=True), {"clustering": 0, "training": 0})
     monkeypatch.setattr(sys.modules["longleaf.plan"], "choose_means", lambda *_: on_disk)
     limited = ll.PLT(**model.get_params()).fit(*data, memory="100G", scratch=tmp_path)
     assert not list(tmp_path.iterdir())  # the files are gone, the mapped weights stay

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._parts import SPARE_BYTES
+from longleaf._parts import COUNTED, SPARE_BYTES
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ def select_chunks(
     ]
     pieces = [_slice(*run) for run in runs]
     result = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    for name in ("word", "slot", "byte"):
+    for name in COUNTED:
         sizes = np.concatenate([np.diff(arrays[name][a : b + 1]) for arrays, a, b in runs])
         result[name] = np.append(0, np.cumsum(sizes)).astype(np.int64)
     result["bytes"] = np.append(result["bytes"], np.zeros(SPARE_BYTES, np.uint8))
@@ -85,7 +85,7 @@ def select_chunks(
 def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArrays:
     """Give the arrays of consecutive chunks, without those that must be counted anew."""
     pages = len(arrays["page_words"]) // len(arrays["dense"])
-    word, slot, byte = (slice(int(arrays[n][begin]), int(arrays[n][end])) for n in ("word", "slot", "byte"))
+    word, slot, byte = (slice(int(arrays[n][begin]), int(arrays[n][end])) for n in COUNTED)
     piece = {name: arrays[name][begin:end] for name in PER_CHUNK}
     piece |= {name: arrays[name][begin * pages : end * pages] for name in PER_PAGE}
     piece |= {name: arrays[name][word] for name in PER_WORD}

@@ -13,7 +13,6 @@ from longleaf._sampling import TreeEstimate, fixed_bytes
 from longleaf._training import TrainingData
 from longleaf.linear import NodeTrainer
 
-SPILL_PARTS = 32
 SMALL_UNIT = 1000
 
 
@@ -87,8 +86,8 @@ def choose_means(sizes: Sizes, threads: int, begin: int, limit: int | None) -> t
     if limit is None:
         return plain, account(sizes, plain)
     ways = [plain]
-    ways += [Means(t, spill=True, parts=SPILL_PARTS) for t in range(threads, 0, -1)]
-    ways += [Means(t, spill=True, scratch=True, parts=SPILL_PARTS) for t in range(threads, 0, -1)]
+    ways += [Means(t, spill=True) for t in range(threads, 0, -1)]
+    ways += [Means(t, spill=True, scratch=True) for t in range(threads, 0, -1)]
     for means in ways:
         phases = account(sizes, means)
         if begin + max(phases.values()) <= limit:

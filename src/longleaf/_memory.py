@@ -23,6 +23,9 @@ ROW_BYTES = 29 + 3 * 4 * LANES
 SCRATCH_ROW_BYTES = 29
 """The same where the lanes' share is in files."""
 
+SPILL_PARTS = 32
+"""On their way to disk, weights are no more than this part of a tree's."""
+
 WEIGHT_ENTRY_BYTES = 9 + 16 + 9
 """A kept weight until its unit is packed: the entry, its key while entries are sorted, the sorted entry."""
 
@@ -112,7 +115,6 @@ class Means:
     threads: int
     spill: bool = False
     scratch: bool = False
-    parts: int = 1
 
 
 def account(sizes: Sizes, means: Means) -> dict[str, int]:
@@ -145,7 +147,7 @@ def _training(sizes: Sizes, means: Means) -> float:
     # the last tree is held twice while it is joined, once in pieces that have grown by doubling
     finished = (sizes.trees + 1.5) * sizes.tree_bytes
     if means.spill:
-        finished = 2 * sizes.tree_bytes / means.parts
+        finished = 2 * sizes.tree_bytes / SPILL_PARTS
     return lists + places + max(entries, finished)
 
 

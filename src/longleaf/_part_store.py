@@ -14,7 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._parts import SPARE_BYTES
+from longleaf._parts import joined_length, pieces
 from longleaf._validation import DataError
 from longleaf.io._bundle import UNFINISHED, Bundle, Layout, open_bundle, write_arrays, write_bundle
 from longleaf.tree import LabelTree
@@ -25,12 +25,6 @@ Facts = dict[str, int]
 
 _TREE, _WHOLE = "tree.bundle", "weights.bundle"
 _PART = re.compile(r"nodes-(\d+)-(\d+)\.bundle")
-
-_COUNTED = ("word", "slot", "byte")
-"""Arrays that say where each chunk begins in others, and last where all end."""
-
-_SEAMS = {"node": 1, "bytes": SPARE_BYTES} | dict.fromkeys(_COUNTED, 1)
-"""How many closing elements of an array are those that the next part begins with, or nothing at all."""
 
 
 @dataclass(frozen=True)
@@ -143,19 +137,11 @@ def _join(path: Path, parts: list[StoredPart]) -> Bundle:
             facts[name] = facts.get(name, 0) + number
     layout: Layout = {}
     for name, (dtype, _) in bundles[0].layout.items():
-        lengths = [bundle.layout[name][1] for bundle in bundles]
-        layout[name] = dtype, sum(lengths) - _SEAMS.get(name, 0) * (len(lengths) - 1)
-    pieces = {name: _pieces(bundles, name) for name in layout}
-    return write_bundle(path, {"first_node": 0, "facts": facts}, layout, pieces)
+        layout[name] = dtype, joined_length(name, [bundle.layout[name][1] for bundle in bundles])
+    read = {name: pieces(name, _read_each(bundles, name), len(bundles)) for name in layout}
+    return write_bundle(path, {"first_node": 0, "facts": facts}, layout, read)
 
 
-def _pieces(bundles: list[Bundle], name: str) -> Iterator[npt.NDArray[Any]]:
-    """Read an array part by part, without the ends that the next part begins with."""
-    start = 0
+def _read_each(bundles: list[Bundle], name: str) -> Iterator[npt.NDArray[Any]]:
     for bundle in bundles:
-        piece = bundle.read(name)
-        if name in _COUNTED:
-            piece += start
-            start = piece[-1]
-        seam = 0 if bundle is bundles[-1] else _SEAMS.get(name, 0)
-        yield piece[: len(piece) - seam]
+        yield bundle.read(name)

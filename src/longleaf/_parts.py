@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from longleaf import _core
 
 SPARE_BYTES = 8
 """What follows the bytes of the last chunk, since the kernels read eight codes at a time."""
 
-_ENDS = ("word", "slot", "byte")  # where each chunk's share of the other arrays ends, counted from 0
+COUNTED = ("word", "slot", "byte")
+"""Arrays that say where each chunk's share of others begins, and last where all end."""
+
+_SEAMS = {"node": 1, "bytes": SPARE_BYTES} | dict.fromkeys(COUNTED, 1)
+"""How many closing elements of an array are those that the next part begins with, or nothing at all."""
 
 
 def join_parts(parts: Sequence[_core.WeightArrays]) -> _core.WeightArrays:
     """Put the weights of consecutive ranges of nodes, from the root on, together as one tree's."""
-    joined = {name: np.concatenate([_without_seam(name, part) for part in parts]) for name in parts[0]}
-    joined["node"] = np.append(joined["node"], parts[-1]["node"][-1])
-    joined["bytes"] = np.append(joined["bytes"], np.zeros(SPARE_BYTES, np.uint8))
-    for name in _ENDS:
-        sizes = np.concatenate([np.diff(part[name]) for part in parts])
-        joined[name] = np.append(np.int64(0), np.cumsum(sizes))
-    return joined
+    return {
+        name: np.concatenate(list(pieces(name, (part[name] for part in parts), len(parts))))
+        for name in parts[0]
+    }
 
 
-def _without_seam(name: str, part: _core.WeightArrays) -> np.ndarray:
-    """Give a part's own share of an array: no closing element, no spare bytes."""
-    if name == "node" or name in _ENDS:
-        return part[name][:-1]
-    return part[name][:-SPARE_BYTES] if name == "bytes" else part[name]
+def joined_length(name: str, lengths: Sequence[int]) -> int:
+    """Say how long an array is once its parts are joined."""
+    return sum(lengths) - _SEAMS.get(name, 0) * (len(lengths) - 1)
+
+
+def pieces(name: str, arrays: Iterable[npt.NDArray[Any]], n_parts: int) -> Iterator[npt.NDArray[Any]]:
+    """Give the shares of consecutive parts in a joined array, one after the other."""
+    start = 0
+    for number, array in enumerate(arrays, 1):
+        piece = array
+        if name in COUNTED:
+            piece = array + start
+            start = piece[-1]
+        seam = _SEAMS.get(name, 0) if number < n_parts else 0
+        yield piece[: len(piece) - seam]

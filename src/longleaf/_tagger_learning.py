@@ -185,4 +185,8 @@ def _check_tags(tags: Iterable[str], name: str) -> list[str]:
 
 def _first_repeated(tags: list[str]) -> str | None:
     seen: set[str] = set()
-    return next((tag for tag in tags if tag in seen or seen.add(tag)), None)  # type: ignore[func-returns-value]
+    for tag in tags:
+        if tag in seen:
+            return tag
+        seen.add(tag)
+    return None

@@ -10,10 +10,16 @@ import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_new_model, load_data, load_gain
-from longleaf.importing import KINDS, import_model
+from longleaf.importing import import_model
 from longleaf.io import storage
 
-Kind = StrEnum("Kind", {name: name for name in KINDS})  # type: ignore[misc]
+
+class Kind(StrEnum):
+    """The system that trained a model."""
+
+    omikuji = "omikuji"
+    pecos = "pecos"
+    napkinxc = "napkinxc"
 
 
 class Bits(StrEnum):

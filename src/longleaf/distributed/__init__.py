@@ -4,13 +4,13 @@ Rows lie in partitions on the workers; what a task needs goes to it, and only th
 and recovery are Dask's. A model has the same bits as one that was trained on one machine.
 """
 
-try:
-    import distributed as _dask  # noqa: F401
-except ModuleNotFoundError:
+from importlib.util import find_spec
+
+if find_spec("distributed") is None:
     raise ImportError(
         "longleaf.distributed needs the extra distributed, which is not installed: "
         "pip install 'longleaf[distributed]'."
-    ) from None
+    )
 
 from longleaf.distributed._evaluate import evaluate
 from longleaf.distributed._fit import fit

@@ -42,14 +42,11 @@ class ArrayAppender:
         self._file.write(piece.view(np.uint8).data)
         self.size += len(piece)
 
-    def finish(self, *, checked: bool = True) -> ArrayEntry:
-        """Complete the file and say what it holds; unless ``checked``, it is neither read nor synced."""
+    def finish(self) -> ArrayEntry:
+        """Complete the file and say what it holds."""
         entry = self._entry(self.size)
         self._file.seek(0)
         self._file.write(entry.header())
-        if not checked:
-            self._file.close()
-            return entry
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
