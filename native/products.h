@@ -1,7 +1,8 @@
 // A row's features against a chunk of weights: the inner loop of prediction. See ChunkView in core.h for the layout.
 //
-// A batch of features is looked up first and the weights that were found are fetched while the next ones are looked
-// for, so that the memory is asked for many cache lines at once; then they are added up.
+// A look-up takes three steps through memory: the word of a feature's bit, the place of its weights, the weights. Each
+// step is taken for a whole batch of features before the next, and asks for what the next one will read, so that many
+// cache lines are on their way at once.
 #pragma once
 
 #include "kernels.h"
@@ -10,39 +11,74 @@
 namespace longleaf {
 namespace {  // each instruction set has its own copy
 
-constexpr int kBatch = 32;
+constexpr int kBatch = 64;
 constexpr int kMaxWidth = 192;  // kChunkWidth in core.h
 
-// A feature of the row that the chunk has weights for.
+// A feature of the row that the chunk may have weights for.
 struct Hit {
-  uint32_t word, slot;  // within the chunk; the slot is counted within its word
+  uint32_t word, bit;
+  float value;
+};
+// Its weights.
+struct Slot {
+  const uint8_t* bytes;
+  uint32_t size;
   float value;
 };
 
-LONGLEAF_INLINE uint64_t ones_below(int bit) { return (uint64_t(1) << bit) - 1; }
+LONGLEAF_INLINE uint64_t ones_below(uint32_t bit) { return (uint64_t(1) << bit) - 1; }
 
-// Looks features up from i on, until the batch is full or the row ends.
-LONGLEAF_INLINE int find_hits(const Chunk& c, const Query& query, int64_t& i, Hit* hits) {
+// The features of a batch whose word is in the chunk. Written without branches: they would be guessed wrong.
+LONGLEAF_INLINE int find_words(const Chunk& c, const Query& query, int64_t begin, int64_t end, Hit* hits) {
   int found = 0;
-  for (; i < query.size && found < kBatch; ++i) {
-    const uint32_t feature = uint32_t(query.feature[i]);
-    const uint64_t words = c.page_words[feature >> 12];
-    const int word_bit = int(feature >> 6 & 63), bit = int(feature & 63);
-    if (!(words >> word_bit & 1)) continue;
-    const uint32_t word = c.page_first[feature >> 12] + uint32_t(__builtin_popcountll(words & ones_below(word_bit)));
-    const uint64_t bits = c.bits[word];
-    if (!(bits >> bit & 1)) continue;
-    hits[found++] = {word, uint32_t(__builtin_popcountll(bits & ones_below(bit))), query.value[i] * query.scale};
+  for (int64_t i = begin; i < end; ++i) {
+    const uint32_t feature = uint32_t(query.feature[i]), page = feature >> 12, bit = feature >> 6 & 63;
+    const uint64_t words = c.page_words[page];
+    const uint32_t word = c.page_first[page] + uint32_t(__builtin_popcountll(words & ones_below(bit)));
+    hits[found] = {word, feature & 63, query.value[i] * query.scale};
+    found += int(words >> bit & 1);
+    __builtin_prefetch(c.bits + word);
+    __builtin_prefetch(c.first_slot + word);
   }
   return found;
+}
+
+// Keeps those that the chunk has; a bit becomes the number of ones before it, the slot's number within its word.
+LONGLEAF_INLINE int find_slots(const Chunk& c, Hit* hits, int size) {
+  int found = 0;
+  for (int h = 0; h < size; ++h) {
+    const Hit hit = hits[h];
+    const uint64_t bits = c.bits[hit.word];
+    const uint32_t before = uint32_t(__builtin_popcountll(bits & ones_below(hit.bit)));
+    hits[found] = {hit.word, before, hit.value};
+    found += int(bits >> hit.bit & 1);
+    if (c.dense) continue;
+    __builtin_prefetch(c.first_byte + hit.word);
+    __builtin_prefetch(c.end + c.first_slot[hit.word] + before);
+  }
+  return found;
+}
+
+LONGLEAF_INLINE void find_weights(const Chunk& c, const Hit* hits, int found, Slot* slots) {
+  const uint32_t dense_size = uint32_t(c.width) * (c.coded ? 1 : 4);
+  for (int h = 0; h < found; ++h) {
+    const Hit& hit = hits[h];
+    const uint32_t number = c.first_slot[hit.word] + hit.bit;
+    if (c.dense) {
+      slots[h] = {c.bytes + size_t(number) * dense_size, dense_size, hit.value};
+    } else {
+      const uint32_t last = c.end[number - (hit.bit > 0)], begin = hit.bit > 0 ? last : 0;
+      slots[h] = {c.bytes + c.first_byte[hit.word] + begin, c.end[number] - begin, hit.value};
+    }
+    __builtin_prefetch(slots[h].bytes);
+    __builtin_prefetch(slots[h].bytes + slots[h].size - 1);
+  }
 }
 
 // Eight codes to weights: the sign is the low bit, the level above it; level 0, in dense chunks only, is no weight.
 template <bool dense>
 LONGLEAF_INLINE f32x8 decode8(const Chunk& c, const uint8_t* codes) {
-  u8x8 raw;
-  std::memcpy(&raw, codes, sizeof raw);
-  const i32x8 code = __builtin_convertvector(raw, i32x8);
+  const i32x8 code = widen8(codes);
   const i32x8 level = code >> 1;
   const i32x8 magnitude = int32_t(c.low - c.step) + level * int32_t(c.step);
   if constexpr (dense) return (f32x8)(((level > 0) & magnitude) | code << 31);
@@ -66,12 +102,22 @@ LONGLEAF_INLINE float weight_at(const Chunk& c, const uint8_t* weights, int64_t 
 }
 
 template <bool coded>
-LONGLEAF_INLINE void add_dense(const Chunk& c, const uint8_t* weights, float value, float* sum) {
+LONGLEAF_INLINE void add_dense(const Chunk& c, const Slot& slot, float* sum) {
   if constexpr (coded)
     for (int child = 0; child < c.width; child += 8)
-      store8(sum + child, load8(sum + child) + splat(value) * decode8<true>(c, weights + child));
+      store8(sum + child, load8(sum + child) + splat(slot.value) * decode8<true>(c, slot.bytes + child));
   else
-    for (int child = 0; child < c.width; ++child) sum[child] += value * weight_at<coded>(c, weights, child);
+    for (int child = 0; child < c.width; ++child) sum[child] += slot.value * weight_at<coded>(c, slot.bytes, child);
+}
+
+// Dense and narrow: the sums stay in registers.
+template <int vectors>
+LONGLEAF_INLINE void add_narrow(const Chunk& c, const Slot* slots, int found, float* sum) {
+  f32x8 total[vectors];
+  for (int v = 0; v < vectors; ++v) total[v] = load8(sum + 8 * v);
+  for (int h = 0; h < found; ++h)
+    for (int v = 0; v < vectors; ++v) total[v] += splat(slots[h].value) * decode8<true>(c, slots[h].bytes + 8 * v);
+  for (int v = 0; v < vectors; ++v) store8(sum + 8 * v, total[v]);
 }
 
 #ifdef __AVX2__
@@ -94,9 +140,7 @@ LONGLEAF_INLINE void add_named_by_bitmap(const Chunk& c, const uint8_t* bitmap, 
   const uint8_t* codes = bitmap + bytes;
   for (int i = 0; i < bytes; ++i) {
     const uint8_t byte = bitmap[i];
-    u8x8 rank;
-    std::memcpy(&rank, kRanks.of[byte], sizeof rank);
-    const f32x8 spread = __builtin_shuffle(decode8<false>(c, codes), __builtin_convertvector(rank, i32x8));
+    const f32x8 spread = __builtin_shuffle(decode8<false>(c, codes), widen8(kRanks.of[byte]));
     const i32x8 named = (int32_t(byte) & lane) != 0;
     store8(sum + 8 * i, load8(sum + 8 * i) + splat(value) * (f32x8)(named & (i32x8)spread));
     codes += __builtin_popcount(byte);
@@ -105,58 +149,47 @@ LONGLEAF_INLINE void add_named_by_bitmap(const Chunk& c, const uint8_t* bitmap, 
 #endif
 
 template <bool coded>
-LONGLEAF_INLINE void add_sparse(const Chunk& c, const uint8_t* slot, int64_t size, float value, float* sum) {
-  constexpr int64_t weight_size = coded ? 1 : 4;
-  const int64_t mask = (c.width + 7) / 8;
-  if (size <= mask * (weight_size + 1)) {
-    const int64_t listed = size / (weight_size + 1);
-    for (int64_t i = 0; i < listed; ++i) sum[slot[i]] += value * weight_at<coded>(c, slot + listed, i);
+LONGLEAF_INLINE void add_sparse(const Chunk& c, const Slot& slot, float* sum) {
+  constexpr int weight_size = coded ? 1 : 4;
+  const int mask = (c.width + 7) / 8;
+  if (int(slot.size) <= mask * (weight_size + 1)) {
+    const int listed = int(slot.size) / (weight_size + 1);
+    for (int i = 0; i < listed; ++i) sum[slot.bytes[i]] += slot.value * weight_at<coded>(c, slot.bytes + listed, i);
     return;
   }
 #ifdef __AVX2__
-  if constexpr (coded) return add_named_by_bitmap(c, slot, int(mask), value, sum);
+  if constexpr (coded) return add_named_by_bitmap(c, slot.bytes, mask, slot.value, sum);
 #endif
-  int64_t next = 0;
-  for (int64_t byte = 0; byte < mask; ++byte)
-    for (uint32_t rest = slot[byte]; rest != 0; rest &= rest - 1)
-      sum[8 * byte + __builtin_ctz(rest)] += value * weight_at<coded>(c, slot + mask, next++);
+  int next = 0;
+  for (int byte = 0; byte < mask; ++byte)
+    for (uint32_t rest = slot.bytes[byte]; rest != 0; rest &= rest - 1)
+      sum[8 * byte + __builtin_ctz(rest)] += slot.value * weight_at<coded>(c, slot.bytes + mask, next++);
 }
 
 template <bool coded>
-LONGLEAF_INLINE void add_batch(const Chunk& c, const Hit* hits, int found, float* sum) {
-  const uint8_t* slot[kBatch];
-  int64_t size[kBatch];
-  for (int h = 0; h < found; ++h) {
-    const Hit& hit = hits[h];
-    const uint32_t first = c.first_slot[hit.word] + hit.slot;
-    if (c.dense) {
-      size[h] = c.width * (coded ? 1 : 4);
-      slot[h] = c.bytes + first * size[h];
-    } else {
-      const uint32_t begin = hit.slot == 0 ? 0 : c.end[first - 1];
-      slot[h] = c.bytes + c.first_byte[hit.word] + begin;
-      size[h] = c.end[first] - begin;
-    }
-    __builtin_prefetch(slot[h]);
-    __builtin_prefetch(slot[h] + size[h] - 1);
-  }
+LONGLEAF_INLINE void add_slots(const Chunk& c, const Slot* slots, int found, float* sum) {
+  if (coded && c.dense && c.width <= 8) return add_narrow<1>(c, slots, found, sum);
+  if (coded && c.dense && c.width <= 16) return add_narrow<2>(c, slots, found, sum);
   for (int h = 0; h < found; ++h)
     if (c.dense)
-      add_dense<coded>(c, slot[h], hits[h].value, sum);
+      add_dense<coded>(c, slots[h], sum);
     else
-      add_sparse<coded>(c, slot[h], size[h], hits[h].value, sum);
+      add_sparse<coded>(c, slots[h], sum);
 }
 
 void add_products(const Chunk& chunk, const Query& query, float* margin) {
   alignas(32) float sum[kMaxWidth];
   std::memset(sum, 0, sizeof(float) * size_t((chunk.width + 7) / 8 * 8));
   Hit hits[kBatch];
-  for (int64_t i = 0; i < query.size;) {
-    const int found = find_hits(chunk, query, i, hits);
+  Slot slots[kBatch];
+  for (int64_t begin = 0; begin < query.size; begin += kBatch) {
+    const int64_t end = begin + kBatch < query.size ? begin + kBatch : query.size;
+    const int found = find_slots(chunk, hits, find_words(chunk, query, begin, end, hits));
+    find_weights(chunk, hits, found, slots);
     if (chunk.coded)
-      add_batch<true>(chunk, hits, found, sum);
+      add_slots<true>(chunk, slots, found, sum);
     else
-      add_batch<false>(chunk, hits, found, sum);
+      add_slots<false>(chunk, slots, found, sum);
   }
   for (int child = 0; child < chunk.width; ++child) margin[child] += sum[child];
 }

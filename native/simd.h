@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <cstring>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 namespace longleaf {
 
@@ -30,6 +33,16 @@ LONGLEAF_INLINE f32x8 select(i32x8 mask, f32x8 a, f32x8 b) {
 LONGLEAF_INLINE f32x8 max8(f32x8 a, f32x8 b) { return select(a > b, a, b); }
 LONGLEAF_INLINE f32x8 min8(f32x8 a, f32x8 b) { return select(a < b, a, b); }
 LONGLEAF_INLINE f32x8 abs8(f32x8 a) { return (f32x8)((i32x8)a & 0x7fffffff); }
+// Eight bytes as integers; the compiler's own conversion takes them apart one by one.
+LONGLEAF_INLINE i32x8 widen8(const uint8_t* bytes) {
+#ifdef __AVX2__
+  return (i32x8)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)bytes));
+#else
+  u8x8 raw;
+  std::memcpy(&raw, bytes, sizeof raw);
+  return __builtin_convertvector(raw, i32x8);
+#endif
+}
 LONGLEAF_INLINE bool any8(i32x8 mask) {
   int64_t parts[4];
   std::memcpy(parts, &mask, sizeof parts);
