@@ -11,8 +11,8 @@ import pytest
 
 import longleaf as ll
 from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, same, stop_after
-from longleaf._checkpoint import CheckpointError
-from longleaf._part_store import PartStore
+from longleaf._fitting.checkpoint import CheckpointError
+from longleaf._fitting.part_store import PartStore
 
 
 @pytest.mark.parametrize("name", MODELS)

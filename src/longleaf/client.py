@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import scipy.sparse as sp
 
-from longleaf._suggest import Suggestion
+from longleaf._tagging.suggest import Suggestion
 
 try:
     import httpx

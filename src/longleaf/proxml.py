@@ -24,9 +24,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from longleaf import _core
-from longleaf._part_store import PartStore
-from longleaf._positive_weight import PROPENSITY
-from longleaf._training import Facts, TrainingData, logger
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.positive_weight import PROPENSITY
+from longleaf._fitting.trees import Facts, TrainingData, logger
 from longleaf._validation import Rows
 from longleaf.br import BR
 from longleaf.linear import SolverSettings, node_rows, positive_weights

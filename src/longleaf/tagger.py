@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf import _tagger_files
-from longleaf._estimator import LabelEstimator
-from longleaf._suggest import Suggestion, Worth, best_labels, ready_texts
-from longleaf._tagger_learning import TagLearner
-from longleaf._tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging import files
+from longleaf._tagging.learning import TagLearner
+from longleaf._tagging.suggest import Suggestion, Worth, best_labels, ready_texts
+from longleaf._tagging.tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
 from longleaf._validation import check_choice, check_count
 from longleaf.explain import explain_row
 from longleaf.io import storage
@@ -258,11 +258,11 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
         check_is_fitted(self)
         parts = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
-        storage.save_folder(path, self.kind, *_tagger_files.to_arrays(*parts), force)
+        storage.save_folder(path, self.kind, *files.to_arrays(*parts), force)
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
-        parts = _tagger_files.from_folder(folder)
+        parts = files.from_folder(folder)
         tagger = cls(clone(parts["estimator_"]), clone(parts["vectorizer_"]))
         tagger.__dict__.update(parts)
         return tagger

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._memory import parse_memory
+from longleaf._planning.memory import parse_memory
 
 if TYPE_CHECKING:
-    from longleaf._estimator import LabelEstimator
+    from longleaf._base.estimator import LabelEstimator
 
 
 class Search(StrEnum):

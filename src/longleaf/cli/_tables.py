@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data, open_source

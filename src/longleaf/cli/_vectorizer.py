@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._text_checks import check_parameters
+from longleaf._text.checks import check_parameters
 from longleaf.text import TextVectorizer
 
 PANEL = "Words"

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._estimator import LabelEstimator
-from longleaf._tags import TagCollector
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data

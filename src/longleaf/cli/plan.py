@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._sampling import Clock
-from longleaf._tags import TagCollector
+from longleaf._planning.sampling import Clock
+from longleaf._tagging.tags import TagCollector
 from longleaf.cli import _console, _vectorizer
 from longleaf.cli._tables import given, open_table, report
 from longleaf.cli._training import is_table, load_labelled

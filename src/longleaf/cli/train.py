@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._checkpoint import check_checkpoint
+from longleaf._fitting.checkpoint import check_checkpoint
 from longleaf._validation import DataError
 from longleaf.br import BR
 from longleaf.cli import _console, _vectorizer

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._halving import Trial, parse_metric
-from longleaf._tags import TagCollector
+from longleaf._tagging.tags import TagCollector
+from longleaf._tuning.halving import Trial, parse_metric
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options, _tuning, _vectorizer
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data

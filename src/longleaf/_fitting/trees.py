@@ -11,10 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._memory import release_unused
-from longleaf._part_store import Facts as Facts
-from longleaf._part_store import PartStore
-from longleaf._part_training import train_by_parts
+from longleaf._fitting.part_store import Facts as Facts
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.part_training import train_by_parts
+from longleaf._planning.memory import release_unused
 from longleaf._validation import Rows
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree

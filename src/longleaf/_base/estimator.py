@@ -19,15 +19,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
-from longleaf._clustering import ClusterSettings
-from longleaf._memory import parse_memory, release_unused, resident_bytes
-from longleaf._model_files import attributes_from, params_from, plain, to_arrays
-from longleaf._part_store import PartStore
-from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
-from longleaf._ranker import LabelRanker
-from longleaf._scratch import scratch_files
-from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
+from longleaf._base.files import attributes_from, params_from, plain, to_arrays
+from longleaf._base.ranker import LabelRanker
+from longleaf._fitting.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
+from longleaf._fitting.clustering import ClusterSettings
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.positive_weight import INVERSE_PRIOR, check_positive_weight
+from longleaf._fitting.scratch import scratch_files
+from longleaf._fitting.trees import Facts, TrainingData, check_row_weight, train_trees
+from longleaf._planning.memory import parse_memory, release_unused, resident_bytes
 from longleaf._validation import (
     LabelsLike,
     Rows,

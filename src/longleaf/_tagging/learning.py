@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._learner import LabelLearner
-from longleaf._tags import Objects, TagCollector, as_objects, tag_numbers
+from longleaf._growth.learner import LabelLearner
+from longleaf._tagging.tags import Objects, TagCollector, as_objects, tag_numbers
 from longleaf.io.tables import Record
 
 Progress = Callable[[float], None] | None
