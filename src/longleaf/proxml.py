@@ -66,9 +66,7 @@ class ProXML(BR):
 
     kind: ClassVar[str] = "proxml"
     can_resume: ClassVar[bool] = False
-    hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
-    loss: str = "squared-hinge"
     named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY,)
 
     def __init__(
@@ -86,18 +84,22 @@ class ProXML(BR):
         random_state: Any = None,
         n_jobs: int | None = -1,
     ) -> None:
-        self.C = C
-        self.normalize = normalize
-        self.bias = bias
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.max_epochs = max_epochs
-        self.positive_weight = positive_weight
-        self.weight_bits = weight_bits
-        self.propensity = propensity
-        self.k = k
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        super().__init__(
+            loss="squared-hinge",
+            C=C,
+            normalize=normalize,
+            bias=bias,
+            threshold=threshold,
+            tolerance=tolerance,
+            max_epochs=max_epochs,
+            positive_weight=positive_weight,
+            weight_bits=weight_bits,
+            hinge_power=2,  # without gains, the ranking does not depend on it
+            propensity=propensity,
+            k=k,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
 
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
         return self._label_worth() if self.positive_weight == PROPENSITY else None

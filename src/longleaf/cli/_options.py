@@ -134,6 +134,12 @@ MemoryLimit = Annotated[
         callback=check_memory,
     ),
 ]
+ForceModel = Annotated[bool, typer.Option("--force", help="Replace the model that is there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Places = Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")]
+Samples = Annotated[
+    int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
+]
 
 
 def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, float]:

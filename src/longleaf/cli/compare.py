@@ -39,7 +39,7 @@ def compare(
         ),
     ],
     data: _options.DataPath,
-    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    k: _options.Places = "1,3,5",
     tail: Annotated[
         list[float] | None,
         typer.Option(
@@ -55,9 +55,7 @@ def compare(
     ] = None,
     beam: _options.Beam = 10,
     propensity: _options.Propensity = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
-    ] = 1000,
+    samples: _options.Samples = 1000,
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", help="What share of them an interval holds.")
     ] = 0.95,
@@ -67,7 +65,7 @@ def compare(
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: _options.Json = False,
 ) -> None:
     """Judge two models, or two dials of one, on the same rows, with intervals of the difference."""
     places = _options.parse_places(k)

@@ -44,12 +44,10 @@ def report(
             callback=_options.not_empty,
         ),
     ] = None,
-    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    k: _options.Places = "1,3,5",
     propensity: _options.Propensity = None,
     names: _options.Names = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
-    ] = 1000,
+    samples: _options.Samples = 1000,
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
