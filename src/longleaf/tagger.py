@@ -272,18 +272,6 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         """Where the model came from."""
         return self.estimator_.origin_
 
-    @property
-    def _index(self) -> dict[str, int]:
-        """Numbers by tag; made when first needed, never saved or pickled."""
-        index: dict[str, int] | None = self.__dict__.get("_numbers")
-        if index is None:
-            index = self.__dict__["_numbers"] = {tag: number for number, tag in enumerate(self.classes_)}
-        return index
-
-    def _matrix(self, texts: Iterable[str]) -> Any:
-        X = self.vectorizer_.transform(ready_texts(texts, self.vectorizer_))
-        return X if sp.issparse(X) else np.asarray(X)
-
     def _explain_row(self, X: Any, row: int, label: int, text: str) -> Explanation:
         tag = self.classes_[label]
         found = explain_row(self.estimator_, X[[row]], label)
