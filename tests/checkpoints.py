@@ -31,16 +31,6 @@ def make(name="log", **changes):
     return clone(MODELS[name]).set_params(**changes)
 
 
-def same(a, b):
-    """Compare two models bit for bit."""
-    (_, ours), (_, theirs) = a._to_arrays(), b._to_arrays()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        assert array.dtype == theirs[name].dtype, name
-        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
-    assert a.training_ == b.training_
-
-
 def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
     """Let training end with an error when so many parts are saved."""
     save, lock, saved = PartStore.save, threading.Lock(), []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from checkpoints import OWN, SmallParts, X, Y, make, same, stop_after
+from checkpoints import OWN, SmallParts, X, Y, make, stop_after
 from cli_helpers import complaint, fill, run, run_well
 from longleaf._fitting import checkpoint, part_training
 from longleaf._fitting.checkpoint import CheckpointError, open_checkpoint
@@ -19,6 +19,7 @@ from longleaf._validation import check_features, check_labels
 from longleaf.linear import NodeTrainer
 from longleaf.pfastrexml import PfastreXML
 from longleaf.proxml import ProXML
+from same import same_model
 
 # ------------------------------------------------------------ refusals
 
@@ -129,7 +130,7 @@ def test_an_error_in_progress_stops_the_training(tmp_path):
 
     with pytest.raises(RuntimeError, match="seen enough"):
         make().fit(X, Y, checkpoint=tmp_path / "ck", progress=fail)
-    same(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
 
 
 def test_a_tagger_resumes(tmp_path, monkeypatch):
@@ -142,7 +143,7 @@ def test_a_tagger_resumes(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             tagger.fit(sentences, tags, checkpoint=tmp_path / "ck")
     kept = ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags, checkpoint=tmp_path / "ck")
-    same(kept.estimator_, ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags).estimator_)
+    same_model(kept.estimator_, ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags).estimator_)
 
 
 def test_the_command_line_resumes_and_refuses(tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[
         raise DataError(f"--{named} needs a model that was trained on texts; this one was not.")
 
 
+def check_both_match(path: str, models: dict[str, LabelEstimator | Tagger], options: dict[str, Any]) -> None:
+    """Refuse a model of texts beside one of features, and data that are not for them."""
+    if len({isinstance(model, Tagger) for model in models.values()}) > 1:
+        names = " and ".join(models)
+        raise DataError(f"{names} must both be trained on texts, or both on features.")
+    for model in models.values():
+        check_form_matches(path, model, options)
+
+
 def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:
     """Give the model of labels that is behind a tagger, or the model itself."""
     return model.estimator_ if isinstance(model, Tagger) else model

@@ -15,7 +15,7 @@ from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
-from longleaf.cli._tables import check_form_matches, given, label_model, read_judged
+from longleaf.cli._tables import check_both_match, given, label_model, read_judged
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
 from longleaf.metrics import compare as judge
 from longleaf.models import load
@@ -77,10 +77,7 @@ def compare(
     models = [load(a)] * 2 if a == b else [load(a), load(b)]
     constants = _options.parse_propensity(propensity, label_model(models[0]))
     fields = given(text=text, tags=tags, separator=separator)
-    if isinstance(models[0], Tagger) != isinstance(models[1], Tagger):
-        raise DataError(f"{a} and {b} must both be trained on texts, or both on features.")
-    for model in models:
-        check_form_matches(data, model, fields | given(strict=strict))
+    check_both_match(data, dict(zip((a, b), models, strict=True)), fields | given(strict=strict))
     with _console.waiting(f"reading {data}"):
         problem = _read(models, data, fields, strict)
     tops = []
