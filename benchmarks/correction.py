@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import longleaf as ll
 from benchmarks import data, paper_sets
 from benchmarks import truth_runs as runs
-from longleaf._fitting.positive_weight import relevance_estimates
+from longleaf._positive_weight import relevance_estimates
 from longleaf.linear import node_rows
 
 RESULTS = data.ROOT / "benchmarks" / "results" / "correction.json"

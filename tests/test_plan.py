@@ -10,11 +10,11 @@ import pytest
 import longleaf as ll
 from cli_helpers import complaint, run, run_well
 from longleaf import _core
+from longleaf._fitting.memory import Means, Sizes, UnitSize, account, parse_memory
 from longleaf._fitting.part_store import PartStore
 from longleaf._fitting.part_training import train_by_parts
 from longleaf._fitting.scratch import scratch_files
 from longleaf._planning.means import choose_means
-from longleaf._planning.memory import Means, Sizes, UnitSize, account, parse_memory
 from longleaf._planning.sampling import estimate_centroid_entries, estimate_tree, thinned
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy, make_topics

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 import longleaf as ll
 import reference
-from longleaf._fitting.positive_weight import inverse_priors, positive_factors, relevance_estimates
+from longleaf._positive_weight import inverse_priors, positive_factors, relevance_estimates
 from longleaf.datasets import lose_labels
 from longleaf.linear import node_rows
 from reference import parents

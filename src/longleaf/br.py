@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._base.estimator import LabelEstimator
-from longleaf._fitting.positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
+from longleaf._positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
 from longleaf._validation import Rows
 from longleaf.tree import LabelTree
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._fitting.positive_weight import inverse_priors, positive_factors
+from longleaf._positive_weight import inverse_priors, positive_factors
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.tree import LabelTree
 

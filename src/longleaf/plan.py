@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from longleaf._base.estimator import LabelEstimator
 from longleaf._fitting.clustering import CLUSTERED
+from longleaf._fitting.memory import Means, parse_memory, resident_bytes
 from longleaf._fitting.scratch import scratch_files
 from longleaf._fitting.trees import TrainingData
 from longleaf._planning.means import check_clustering, choose_means, find_sizes
-from longleaf._planning.memory import Means, parse_memory, resident_bytes
 from longleaf._planning.sampling import Clock, estimate_centroid_entries, estimate_tree
 from longleaf._validation import LabelsLike, check_count, check_number, check_threads
 from longleaf.linear import NodeTrainer, SolverSettings

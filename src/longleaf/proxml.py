@@ -25,8 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from longleaf import _core
 from longleaf._fitting.part_store import PartStore
-from longleaf._fitting.positive_weight import PROPENSITY
 from longleaf._fitting.trees import Facts, TrainingData, logger
+from longleaf._positive_weight import PROPENSITY
 from longleaf._validation import Rows
 from longleaf.br import BR
 from longleaf.linear import SolverSettings, node_rows, positive_weights

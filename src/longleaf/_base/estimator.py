@@ -23,11 +23,11 @@ from longleaf._base.files import attributes_from, params_from, plain, to_arrays
 from longleaf._base.ranker import LabelRanker
 from longleaf._fitting.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
 from longleaf._fitting.clustering import ClusterSettings
+from longleaf._fitting.memory import parse_memory, release_unused, resident_bytes
 from longleaf._fitting.part_store import PartStore
-from longleaf._fitting.positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._fitting.scratch import scratch_files
 from longleaf._fitting.trees import Facts, TrainingData, check_training_data, train_trees
-from longleaf._planning.memory import parse_memory, release_unused, resident_bytes
+from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._validation import (
     LabelsLike,
     Rows,

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._fitting.memory import release_unused
 from longleaf._fitting.part_store import Facts as Facts
 from longleaf._fitting.part_store import PartStore
 from longleaf._fitting.part_training import train_by_parts
-from longleaf._planning.memory import release_unused
 from longleaf._validation import LabelsLike, Rows, check_features, check_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree

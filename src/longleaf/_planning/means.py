@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.memory import Means, Sizes, UnitSize, account
 from longleaf._fitting.trees import TrainingData
-from longleaf._planning.memory import Means, Sizes, UnitSize, account
 from longleaf._planning.sampling import TreeEstimate, fixed_bytes
 from longleaf.linear import NodeTrainer
 

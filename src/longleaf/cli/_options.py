@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._planning.memory import parse_memory
+from longleaf._fitting.memory import parse_memory
 
 if TYPE_CHECKING:
     from longleaf._base.estimator import LabelEstimator

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from longleaf._fitting.positive_weight import check_positive_weight
+from longleaf._positive_weight import check_positive_weight
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
