@@ -66,6 +66,8 @@ class ProXML(BR):
 
     kind: ClassVar[str] = "proxml"
     can_resume: ClassVar[bool] = False
+    loss: str = "squared-hinge"
+    hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
     named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY,)
 
@@ -85,7 +87,7 @@ class ProXML(BR):
         n_jobs: int | None = -1,
     ) -> None:
         super().__init__(
-            loss="squared-hinge",
+            loss=self.loss,
             C=C,
             normalize=normalize,
             bias=bias,
@@ -94,7 +96,7 @@ class ProXML(BR):
             max_epochs=max_epochs,
             positive_weight=positive_weight,
             weight_bits=weight_bits,
-            hinge_power=2,  # without gains, the ranking does not depend on it
+            hinge_power=self.hinge_power,
             propensity=propensity,
             k=k,
             random_state=random_state,
