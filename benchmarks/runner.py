@@ -41,10 +41,7 @@ class Job:
 
 def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
     """Train an entry and ask it; yield one record for each search, or one that says why training failed."""
-    scratch = job.scratch / f"{job.name}-{entry.name}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    job = replace(job, scratch=scratch)
+    job = _in_new_folder(job, entry)
     common = {"data": job.name, "system": entry.name, "setting": entry.setting}
     trained = _run(job, entry, {"task": "train", "repeat": job.repeat})
     if "failed" in trained:
@@ -53,16 +50,13 @@ def measure_entry(job: Job, entry: Entry) -> Iterator[Record]:
     for search in entry.searches:
         asked = {"search": search.name, "gains": search.gains, "k": search.k}
         yield common | trained | asked | _ask(job, entry, search)
-    shutil.rmtree(scratch)
+    shutil.rmtree(job.scratch)
 
 
 def measure_together(job: Job, entry: Entry) -> Iterator[Record]:
     """Do as `measure_entry` in a single process, which may fail only as a whole: for many small cells."""
-    scratch = job.scratch / f"{job.name}-{entry.name}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    job = replace(job, scratch=scratch)
-    tops = [scratch / f"top{place}.npy" for place in range(len(entry.searches))]
+    job = _in_new_folder(job, entry)
+    tops = [job.scratch / f"top{place}.npy" for place in range(len(entry.searches))]
     searches = [
         {"options": search.options, "k": search.k, "top": str(top), "single_rows": job.single_rows}
         for search, top in zip(entry.searches, tops, strict=True)
@@ -80,7 +74,14 @@ def measure_together(job: Job, entry: Entry) -> Iterator[Record]:
         asked = {"search": search.name, "gains": search.gains, "k": search.k}
         judged = quality.evaluate(truth, np.load(top)[:, : max(quality.CUTS)], q)
         yield common | told | asked | answer | judged
-    shutil.rmtree(scratch)
+    shutil.rmtree(job.scratch)
+
+
+def _in_new_folder(job: Job, entry: Entry) -> Job:
+    scratch = job.scratch / f"{job.name}-{entry.name}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    return replace(job, scratch=scratch)
 
 
 def _ask(job: Job, entry: Entry, search: Search) -> Record:

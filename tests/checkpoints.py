@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import longleaf as ll
-from longleaf import _part_training
-from longleaf._part_queue import PartQueue
-from longleaf._part_store import PartStore
+from longleaf._fitting import part_training
+from longleaf._fitting.part_queue import PartQueue
+from longleaf._fitting.part_store import PartStore
 from longleaf.linear import NodeTrainer
 from training import texts
 
@@ -31,16 +31,6 @@ def make(name="log", **changes):
     return clone(MODELS[name]).set_params(**changes)
 
 
-def same(a, b):
-    """Compare two models bit for bit."""
-    (_, ours), (_, theirs) = a._to_arrays(), b._to_arrays()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        assert array.dtype == theirs[name].dtype, name
-        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
-    assert a.training_ == b.training_
-
-
 def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
     """Let training end with an error when so many parts are saved."""
     save, lock, saved = PartStore.save, threading.Lock(), []
@@ -58,7 +48,7 @@ def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
 def begin(monkeypatch, folder, n_parts, model, labels=Y):
     """Train until so many parts are saved; give their files."""
     with monkeypatch.context() as patch:
-        patch.setattr(_part_training, "PartQueue", SmallParts)
+        patch.setattr(part_training, "PartQueue", SmallParts)
         stop_after(patch, n_parts)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, labels, checkpoint=folder)

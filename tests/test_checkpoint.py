@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, same, stop_after
-from longleaf._checkpoint import CheckpointError
-from longleaf._part_store import PartStore
+from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, stop_after
+from longleaf._fitting.checkpoint import CheckpointError
+from longleaf._fitting.part_store import PartStore
+from same import same_model
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_checkpoint_changes_nothing_in_the_model(tmp_path, name):
-    same(make(name).fit(X, Y, checkpoint=tmp_path / "ck"), make(name).fit(X, Y))
+    same_model(make(name).fit(X, Y, checkpoint=tmp_path / "ck"), make(name).fit(X, Y))
 
 
 @pytest.mark.parametrize(("name", "labels"), [("log", Y), ("squared hinge", Y), ("BR", MANY)])
@@ -25,7 +26,7 @@ def test_a_checkpoint_changes_nothing_in_the_model(tmp_path, name):
 def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch, name, labels, n_parts):
     begin(monkeypatch, tmp_path / "ck", n_parts, make(name, n_jobs=1), labels)
     kept = make(name, n_jobs=3).fit(X, labels, checkpoint=tmp_path / "ck")
-    same(kept, make(name, n_jobs=1).fit(X, labels))
+    same_model(kept, make(name, n_jobs=1).fit(X, labels))
 
 
 def test_weights_of_rows_are_part_of_it(tmp_path, monkeypatch):
@@ -34,7 +35,7 @@ def test_weights_of_rows_are_part_of_it(tmp_path, monkeypatch):
         stop_after(patch, 1)
         with pytest.raises(KeyboardInterrupt):
             make().fit(X, Y, weight, checkpoint=folder)
-    same(make().fit(X, Y, weight, checkpoint=folder), make().fit(X, Y, weight))
+    same_model(make().fit(X, Y, weight, checkpoint=folder), make().fit(X, Y, weight))
     with pytest.raises(CheckpointError, match="other data: its sample_weight differs"):
         make().fit(X, Y, checkpoint=folder)
 
@@ -55,7 +56,7 @@ def test_a_finished_training_is_not_repeated(tmp_path, monkeypatch):
     model = make("squared hinge").fit(X, Y, checkpoint=tmp_path / "ck")
     trained = note_trained(monkeypatch)
     monkeypatch.setattr("longleaf._core.cluster_labels", None)  # nor are the trees built
-    same(make("squared hinge").fit(X, Y, checkpoint=tmp_path / "ck"), model)
+    same_model(make("squared hinge").fit(X, Y, checkpoint=tmp_path / "ck"), model)
     assert trained == []
 
 
@@ -73,13 +74,13 @@ def test_trees_are_kept_as_they_are_built(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             make().fit(X, Y, checkpoint=folder)
     assert [path.parent.name for path in folder.glob("*/tree.bundle")] == ["tree0"]
-    same(make().fit(X, Y, checkpoint=folder), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=folder), make().fit(X, Y))
 
 
 def test_seeds_left_to_chance_are_those_of_the_checkpoint(tmp_path, monkeypatch):
     begin(monkeypatch, tmp_path / "ck", 2, make(random_state=None))
     model = make(random_state=None).fit(X, Y, checkpoint=tmp_path / "ck")
-    same(make(random_state=None).fit(X, Y, checkpoint=tmp_path / "ck"), model)
+    same_model(make(random_state=None).fit(X, Y, checkpoint=tmp_path / "ck"), model)
     assert not np.array_equal(make(random_state=None).fit(X, Y).trees_[0].label, model.trees_[0].label)
 
 
@@ -149,7 +150,7 @@ def test_a_damaged_part_is_trained_again(tmp_path, monkeypatch, caplog, how):
     damage(tmp_path / "ck" / "tree1" / "tree.bundle", how)
     (parts[0].parent / "nodes-1-2.bundle.unfinished").write_bytes(b"half")
     trained = note_trained(monkeypatch)
-    same(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
     first, last = map(int, parts[1].stem.split("-")[1:])
     assert any(a <= first and last <= b for a, b in trained)
     assert caplog.text.count("is damaged") == 2
@@ -159,7 +160,7 @@ def test_a_damaged_part_is_trained_again(tmp_path, monkeypatch, caplog, how):
 def test_damaged_weights_of_a_finished_tree_are_trained_again(tmp_path):
     model = make().fit(X, Y, checkpoint=tmp_path / "ck")
     damage(tmp_path / "ck" / "tree0" / "weights.bundle", "flipped")
-    same(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
     assert model.weights_
 
 
@@ -170,7 +171,7 @@ def test_killed_between_joining_and_tidying_up(tmp_path, monkeypatch):
     make(n_trees=1).fit(X, Y, checkpoint=folder)
     for part in parts:
         shutil.copy(tmp_path / "before" / part.relative_to(folder), part)
-    same(make(n_trees=1).fit(X, Y, checkpoint=folder), make(n_trees=1).fit(X, Y))
+    same_model(make(n_trees=1).fit(X, Y, checkpoint=folder), make(n_trees=1).fit(X, Y))
     assert not any(part.exists() for part in parts)
 
 
@@ -179,4 +180,4 @@ def test_a_full_disk_leaves_the_checkpoint_usable(tmp_path, monkeypatch):
         stop_after(patch, 1, OSError)
         with pytest.raises(OSError, match="enough"):
             make().fit(X, Y, checkpoint=tmp_path / "ck")
-    same(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from checkpoints import OWN, SmallParts, X, Y, make, same, stop_after
+from checkpoints import OWN, SmallParts, X, Y, make, stop_after
 from cli_helpers import complaint, fill, run, run_well
-from longleaf import _checkpoint, _part_training
-from longleaf._checkpoint import CheckpointError, open_checkpoint
-from longleaf._part_queue import PartQueue
-from longleaf._part_store import PartStore
-from longleaf._parts import join_parts
+from longleaf._fitting import checkpoint, part_training
+from longleaf._fitting.checkpoint import CheckpointError, open_checkpoint
+from longleaf._fitting.part_queue import PartQueue
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
 from longleaf.linear import NodeTrainer
 from longleaf.pfastrexml import PfastreXML
 from longleaf.proxml import ProXML
+from same import same_model
 
 # ------------------------------------------------------------ refusals
 
@@ -53,7 +54,7 @@ def test_other_data_models_and_versions_are_refused(tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match="is of a plt model, this is a br model: use"):
         ll.BR().fit(X, Y, checkpoint=folder)
     with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint, "__version__", "9.9")
+        patch.setattr(checkpoint, "__version__", "9.9")
         with pytest.raises(CheckpointError, match=r"is of longleaf .*, this is 9.9: use"):
             make().fit(X, Y, checkpoint=folder)
     make(k=3, n_jobs=1).fit(X, Y, checkpoint=folder)  # what does not matter may differ
@@ -129,7 +130,7 @@ def test_an_error_in_progress_stops_the_training(tmp_path):
 
     with pytest.raises(RuntimeError, match="seen enough"):
         make().fit(X, Y, checkpoint=tmp_path / "ck", progress=fail)
-    same(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
+    same_model(make().fit(X, Y, checkpoint=tmp_path / "ck"), make().fit(X, Y))
 
 
 def test_a_tagger_resumes(tmp_path, monkeypatch):
@@ -138,11 +139,11 @@ def test_a_tagger_resumes(tmp_path, monkeypatch):
     tagger = ll.Tagger(make(n_trees=1, max_leaf=2))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
-        patch.setattr(_part_training, "PartQueue", SmallParts)
+        patch.setattr(part_training, "PartQueue", SmallParts)
         with pytest.raises(KeyboardInterrupt):
             tagger.fit(sentences, tags, checkpoint=tmp_path / "ck")
     kept = ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags, checkpoint=tmp_path / "ck")
-    same(kept.estimator_, ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags).estimator_)
+    same_model(kept.estimator_, ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags).estimator_)
 
 
 def test_the_command_line_resumes_and_refuses(tmp_path: Path) -> None:

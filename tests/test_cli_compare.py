@@ -8,7 +8,7 @@ import pytest
 
 import longleaf as ll
 from cli_helpers import complaint, fill, run, run_well
-from test_cli_text import FIELDS, table, write_jsonl
+from cli_tables import FIELDS, table, write_jsonl
 
 
 @pytest.fixture(scope="module")

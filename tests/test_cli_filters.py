@@ -9,7 +9,7 @@ import pytest
 
 import longleaf as ll
 from cli_helpers import complaint, fill, run, run_well
-from test_cli_text import FIELDS, table, texts_of, write_jsonl
+from cli_tables import FIELDS, table, texts_of, write_jsonl
 
 Line = dict[str, Any]
 

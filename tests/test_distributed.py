@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import longleaf as ll
 from longleaf._validation import check_labels
+from same import same_model
 
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 dask = pytest.importorskip("dask")
@@ -61,21 +62,6 @@ def client(cluster):
         yield made
 
 
-def same_bits(a, b):
-    assert len(a.trees_) == len(b.trees_)
-    for one, other in zip(a.trees_, b.trees_, strict=True):
-        np.testing.assert_array_equal(one.first_child, other.first_child)
-        np.testing.assert_array_equal(one.label, other.label)
-    for one, other in zip(a.weights_, b.weights_, strict=True):
-        assert one.keys() == other.keys()
-        for name, array in one.items():
-            assert array.dtype == other[name].dtype
-            assert array.tobytes() == other[name].tobytes(), name
-    assert a.training_ == b.training_
-    assert a.label_counts_.tobytes() == b.label_counts_.tobytes()
-    assert (a.n_rows_, a.n_features_in_, a.n_labels_) == (b.n_rows_, b.n_features_in_, b.n_labels_)
-
-
 def blocks(matrix, parts=3):
     bounds = np.linspace(0, matrix.shape[0], parts + 1).astype(int)
     return [matrix[begin:end] for begin, end in pairwise(bounds)]
@@ -106,7 +92,7 @@ def test_the_model_has_the_same_bits_as_on_one_machine(client, make, weighted):
     alone = make().fit(X, Y, sample_weight=weight)
     shares = []
     spread = lld.fit(make(), X, Y, weight, client=client, partitions=3, progress=shares.append)
-    same_bits(spread, alone)
+    same_model(spread, alone)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
 
@@ -132,7 +118,7 @@ def test_rows_may_come_as_array_bag_blocks_or_files(client, tmp_path):
     for name, source in sources.items():
         spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), *source)
         assert spread.n_labels_ == alone.n_labels_, name
-        same_bits(spread, alone)
+        same_model(spread, alone)
 
 
 def test_top_k_is_the_same_as_on_one_machine(client, tmp_path):
@@ -169,7 +155,7 @@ def test_columns_of_a_dataframe_keep_their_names(client):
     spread_table, spread_truth = (frames.from_pandas(one, npartitions=2) for one in (table, truth))
     alone = ll.PLT(n_trees=1, **SETTINGS).fit(table, truth)
     model = lld.fit(ll.PLT(n_trees=1, **SETTINGS), spread_table, spread_truth)
-    same_bits(model, alone)
+    same_model(model, alone)
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_array_equal(lld.top_k(model, spread_table, 2).labels, alone.top_k(table, 2).labels)
     with pytest.raises(ValueError, match="feature names"):
@@ -188,7 +174,7 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     parts.clear()
     since = time.time()
     spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
-    same_bits(spread, ll.PLT(n_trees=1, **SETTINGS).fit(X, Y))
+    same_model(spread, ll.PLT(n_trees=1, **SETTINGS).fit(X, Y))
     too_large = [part for part in parts if part.need > need / 2]
     assert too_large
     assert len(too_large) < len(parts)
@@ -278,7 +264,7 @@ def test_a_killed_worker_costs_only_its_tasks(client):
 
     spread = lld.fit(ll.PLT(**make), X, Y, partitions=3, progress=kill_once)
     assert killed, "a worker must have been training"
-    same_bits(spread, ll.PLT(**make).fit(X, Y))
+    same_model(spread, ll.PLT(**make).fit(X, Y))
     ran = [key for key, _ in executions(client, since) if "-train-" in key]
     in_flight = 2 * 2  # two for each thread; what the client had before is not trained again
     assert len(ran) - len(set(ran)) <= in_flight < len(set(ran))
@@ -299,21 +285,7 @@ def test_what_fits_only_on_a_killed_worker_waits_for_it_to_come_back(client, mon
                 time.sleep(0.05)
 
     spread = lld.fit(ll.PLT(n_trees=2, **SETTINGS), X, Y, partitions=2, progress=kill_once)
-    same_bits(spread, ll.PLT(n_trees=2, **SETTINGS).fit(X, Y))
+    same_model(spread, ll.PLT(n_trees=2, **SETTINGS).fit(X, Y))
     trained = {worker for key, worker in executions(client, since) if "-train-" in key}
     assert trained == {large, address_of(client, LARGE)}
     assert len(trained) == 2
-
-
-def test_sums_of_partitions_add_up_to_those_of_all_rows():
-    from longleaf.metrics._sums import RankingSums
-
-    rng = np.random.default_rng(2)
-    top = np.stack([rng.permutation(120)[:4] for _ in LABELS])
-    worth = rng.uniform(1, 9, 120)
-    whole = RankingSums.of(Y, top, [1, 4], worth, True)
-    halves = [
-        RankingSums.of(sp.csr_array(Y[part]), top[part], [1, 4], worth, True)
-        for part in (slice(0, 100), slice(100, None))
-    ]
-    assert (halves[0] + halves[1]).figures() == pytest.approx(whole.figures(), rel=1e-12)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import handmade
 import longleaf as ll
-from longleaf._paths import path_nodes
+from longleaf._base.paths import path_nodes
 from longleaf.explain import explain_row, log_node_probability
 from longleaf.words import Explanation, column_names, word_spans
 

@@ -7,8 +7,8 @@ import scipy.optimize
 import handmade
 import longleaf as ll
 import reference
-from longleaf._learning import UPDATE_COST
-from longleaf._tree_edits import leaf_of_label
+from longleaf._growth.learning import UPDATE_COST
+from longleaf._growth.tree_edits import leaf_of_label
 from training import TIGHT, WHOLE, texts, unit_rows
 
 SMALL = {"n_trees": 2, "arity": 3, "max_leaf": 4, "random_state": 1, "n_jobs": 1}

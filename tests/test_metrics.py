@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import reference
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
+from longleaf.metrics._sums import RankingSums
 
 N_LABELS = 8
 
@@ -219,3 +220,16 @@ def test_the_callers_arrays_are_not_changed():
     assert evaluate(Y, top, q, k=1)["p@1"] == 100
     assert (Y.data.tolist(), Y.indices.tolist()) == ([0, 3, 3], [2, 1, 1])
     assert (top.tolist(), q.tolist()) == ([[1, 2]], [1, 2, 3])
+
+
+def test_sums_of_partitions_add_up_to_those_of_all_rows():
+    rng = np.random.default_rng(2)
+    Y = sp.csr_array(rng.random((240, N_LABELS)) < 0.2, dtype=np.float32)
+    top = np.stack([rng.permutation(N_LABELS)[:4] for _ in range(240)])
+    worth = rng.uniform(1, 9, N_LABELS)
+    whole = RankingSums.of(Y, top, [1, 4], worth, True)
+    first, second = (
+        RankingSums.of(sp.csr_array(Y[part]), top[part], [1, 4], worth, True)
+        for part in (slice(0, 100), slice(100, None))
+    )
+    assert (first + second).figures() == pytest.approx(whole.figures(), rel=1e-12)

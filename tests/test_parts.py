@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from longleaf._parts import join_parts
+from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 

@@ -1,21 +1,18 @@
 """``longleaf report``: one page, whose numbers are those of the library."""
 
 import re
-import sys
-from html.parser import HTMLParser
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
-from test_cli_text import FIELDS, table, write_jsonl
+from cli_helpers import run_well
+from cli_tables import table
+from report_pages import FAST, NAMES, Page, fill_models
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 
-FAST = ("--samples", 20, "--threads", 1)
 PLOTS = {
     "label-frequency",
     "precision",
@@ -32,75 +29,9 @@ PLOTS = {
 }
 
 
-NAMES = [f"<b>label {number} & more</b>" for number in range(9)]
-
-
-class Page(HTMLParser):
-    """The tables of a page by id, its sections, attributes and visible text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tables: dict[str, list[list[str]]] = {}
-        self.links: list[str] = []
-        self.ids: list[str] = []
-        self.marks: list[str] = []
-        self.text = ""
-        self._open: list[str] = []
-        self._inside = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self._inside = tag
-        self.links += [found[name] or "" for name in ("href", "src", "xlink:href", "action") if name in found]
-        if found.get("id"):
-            self.ids.append(found["id"] or "")
-        if tag == "table":
-            name = (found["id"] or "").removeprefix("table-")
-            self.tables[name] = []
-            self._open = [name]
-        elif tag == "tr":
-            self.tables[self._open[0]].append([])
-        elif tag in ("td", "th"):
-            self.tables[self._open[0]][-1].append("")
-            self._open = [*self._open[:1], "cell"]
-        elif tag == "mark":
-            self.marks.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-        if tag in ("td", "th"):
-            self._open = self._open[:1]
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "style":
-            return
-        self.text += data
-        if self._inside == "mark":
-            self.marks[-1] += data
-        if len(self._open) == 2:
-            self.tables[self._open[0]][-1][-1] += data
-
-    def cells(self, name: str) -> dict[str, list[str]]:
-        """Give the rows of a table by their first cell, the heading left out."""
-        return {row[0]: row[1:] for row in self.tables[name][1:]}
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give models of features (label trees; one per label) and of texts, and rows to judge them by."""
-    folder = fill(tmp_path_factory.mktemp("report"))
-    options = ("--threads", 1)
-    run_well("train", folder / "train.txt", "-o", folder / "br.ll", "--model", "br", *options)
-    write_jsonl(folder / "train.jsonl", table(80))
-    write_jsonl(folder / "test.jsonl", table(30, new_tag=True))
-    trained = ("train", folder / "train.jsonl", *FIELDS, "--trees", 1, "--max-leaf", 2, *options)
-    run_well(*trained, "-o", folder / "tagger.ll")
-    fewer = [row for row in table(80) if "law" not in row["subjects"]]
-    write_jsonl(folder / "fewer.jsonl", fewer)
-    run_well("train", folder / "fewer.jsonl", *FIELDS, "--trees", 1, *options, "-o", folder / "fewer.ll")
-    (folder / "names.tsv").write_text("".join(f"{label}\t{name}\n" for label, name in enumerate(NAMES)))
-    return folder
+    return fill_models(tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")
@@ -333,64 +264,3 @@ def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, featu
     assert all(found and found[1] == styles[0][1] for found in styles)
     lost = page.cells("labels-against-lost")
     assert "law" in lost  # which the second model never saw
-
-
-def test_an_existing_page_is_kept_unless_forced_also_for_one_classifier_per_label(
-    folder: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "page.html"
-    out.write_text("mine")
-    command = ("report", folder / "br.ll", folder / "test.txt", "-o", out)
-    assert "--force" in complaint(*command)
-    assert out.read_text() == "mine"
-    run_well(*command, "--force", *FAST, "-k", "2")
-    assert out.read_text().startswith("<!doctype html>")
-    page = Page(out.read_text())
-    assert "one classifier per label" in page.text
-    assert set(page.cells("dial")) == {f"{step / 10:g}" for step in range(11)}
-    assert page.tables["dial"][0] == ["tail", "p@2", "psp@2"]
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
-    sentence = complaint(*command[:-1], tmp_path / "new.html", "--figures", tmp_path / "full")
-    assert "empty folder" in sentence
-
-
-def test_without_matplotlib_one_sentence_says_what_to_install(folder: Path, tmp_path: Path) -> None:
-    with mock.patch.dict(sys.modules, {"matplotlib": None}):
-        sentence = complaint("report", folder / "br.ll", folder / "test.txt", "-o", tmp_path / "page.html")
-    assert "matplotlib" in sentence
-    assert "'report'" in sentence
-
-
-@pytest.mark.parametrize(
-    ("arguments", "must_say"),
-    [
-        (("model.ll", "test.jsonl"), "XMLC"),
-        (("tagger.ll", "test.txt"), "texts"),
-        (("nowhere.ll", "test.txt"), "nowhere.ll"),
-        (("model.ll", "nowhere.txt"), "nowhere.txt"),
-        (("model.ll", "test.txt", "--against", "tagger.ll"), "both be trained on texts"),
-        (("tagger.ll", "-", "--against", "fewer.ll"), "must be a file"),
-        (("model.ll", "test.txt", "-k", "0"), "-k"),
-        (("model.ll", "test.txt", "--propensity", "1"), "--propensity"),
-        (("model.ll", "test.txt", "--figures", "nowhere/deep"), "folder above"),
-        (("model.ll", "test.txt", "--figures", "train.txt"), "must be a folder"),
-        (("model.ll", "test.txt", "--text", "title"), "--text"),
-    ],
-)
-def test_bad_usage_is_one_sentence(folder: Path, arguments: tuple[str, ...], must_say: str) -> None:
-    placed = [folder / one if one.endswith((".ll", ".txt", ".jsonl", "deep")) else one for one in arguments]
-    assert must_say in complaint("report", *placed, "-o", folder / "never.html")
-    assert not (folder / "never.html").exists()
-
-
-def test_models_that_skip_other_rows_are_refused(folder: Path, tmp_path: Path) -> None:
-    only_title = ("--text", "title", *FIELDS[4:], "--trees", 1, "--threads", 1, "-o", tmp_path / "title.ll")
-    run_well("train", folder / "train.jsonl", *only_title)
-    untitled = [row | ({"title": ""} if number == 3 else {}) for number, row in enumerate(table(10))]
-    path = write_jsonl(tmp_path / "untitled.jsonl", untitled)
-    pair = (folder / "tagger.ll", path, "--against", tmp_path / "title.ll")
-    result = run("report", *pair, "-o", tmp_path / "page.html")
-    assert result.status == 2
-    assert "the same rows" in result.stderr.splitlines()[-1]

@@ -14,8 +14,9 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer,
 from sklearn.pipeline import make_pipeline
 
 from data import LAWS, read_texts, shared
-from longleaf._characters import CONTEXTUAL, SPACE, WORD, character_table
+from longleaf._text.characters import CONTEXTUAL, SPACE, WORD, character_table
 from longleaf.text import TextVectorizer
+from same import same_matrix
 
 TEXTS = [
     "Olive oil, olive trees: the OLIVE of Crete.",
@@ -59,14 +60,6 @@ def assert_same_rows(actual, expected):
     np.testing.assert_allclose(actual.data, expected.data, rtol=1e-6, atol=1e-7)
 
 
-def assert_same_bits(first, second):
-    assert first.shape == second.shape
-    for name in ("indptr", "indices", "data"):
-        a, b = getattr(first, name), getattr(second, name)
-        assert a.dtype == b.dtype
-        assert a.tobytes() == b.tobytes()
-
-
 def assert_like_scikit_learn(texts, **setting):
     ours = TextVectorizer(n_jobs=2, **setting)
     actual = ours.fit_transform(texts)
@@ -74,8 +67,8 @@ def assert_like_scikit_learn(texts, **setting):
     assert ours.get_feature_names_out().tolist() == peer.get_feature_names_out().tolist()
     assert actual.dtype == np.float32
     assert_same_rows(actual, expected)
-    assert_same_bits(ours.transform(texts), actual)
-    assert_same_bits(clone(ours).fit(texts).transform(texts), actual)
+    same_matrix(ours.transform(texts), actual)
+    same_matrix(clone(ours).fit(texts).transform(texts), actual)
     return ours, peer
 
 
@@ -137,12 +130,12 @@ def test_the_number_of_threads_and_batches_does_not_change_a_bit(setting, monkey
     expected = TextVectorizer(n_jobs=1, **setting).fit(texts)
     rows = expected.transform(texts)
     for batch_texts in (7, 250, 4096):
-        monkeypatch.setattr("longleaf._text_batches.BATCH_TEXTS", batch_texts)
+        monkeypatch.setattr("longleaf._text.batches.BATCH_TEXTS", batch_texts)
         for n_jobs in (1, 2, 5):
             actual = TextVectorizer(n_jobs=n_jobs, **setting)
-            assert_same_bits(actual.fit_transform(texts), rows)
+            same_matrix(actual.fit_transform(texts), rows)
             assert actual.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
-            assert_same_bits(actual.transform(texts), rows)
+            same_matrix(actual.transform(texts), rows)
 
 
 def test_hashed_columns_are_those_of_scikit_learns_hashing():
@@ -153,7 +146,7 @@ def test_hashed_columns_are_those_of_scikit_learns_hashing():
     ours = TextVectorizer(hashing=64)
     rows = ours.fit_transform(texts)
     assert_same_rows(rows, peer.fit_transform(texts))
-    assert_same_bits(TextVectorizer(hashing=64, n_jobs=3).fit(iter(texts)).transform(texts), rows)
+    same_matrix(TextVectorizer(hashing=64, n_jobs=3).fit(iter(texts)).transform(texts), rows)
     assert ours.get_feature_names_out()[[0, 63]].tolist() == ["hash0", "hash63"]
     assert ours.vocabulary_ == {}
 
@@ -191,8 +184,8 @@ def test_a_saved_vectorizer_transforms_bit_for_bit(setting):
     parameters, arrays = fitted.state()
     assert all(array.dtype.kind in "uif" for array in arrays.values())
     loaded = TextVectorizer.from_state(json.loads(json.dumps(parameters)), arrays)
-    assert_same_bits(loaded.transform(TEXTS), expected)
-    assert_same_bits(pickle.loads(pickle.dumps(fitted)).transform(TEXTS), expected)
+    same_matrix(loaded.transform(TEXTS), expected)
+    same_matrix(pickle.loads(pickle.dumps(fitted)).transform(TEXTS), expected)
     assert loaded.get_params() == fitted.get_params()
 
 
@@ -207,7 +200,7 @@ def test_a_damaged_vocabulary_is_refused():
 
 
 def test_fit_reads_a_stream_and_does_not_keep_it(monkeypatch):
-    monkeypatch.setattr("longleaf._text_batches.BATCH_TEXTS", 10)
+    monkeypatch.setattr("longleaf._text.batches.BATCH_TEXTS", 10)
     tracemalloc.start()
     try:
         ours = TextVectorizer().fit("öl " * 30_000 + str(row) for row in range(200))

@@ -7,7 +7,8 @@ from scipy import sparse
 from longleaf import _core
 from longleaf._validation import DataError
 from longleaf.io.xmlc import load_sparse
-from xmlc_helpers import PLAIN, assert_same_bits, load_bytes, rows_of
+from same import same_matrix
+from xmlc_helpers import PLAIN, load_bytes, rows_of
 
 
 def test_a_hand_written_file_gives_the_matrices_it_describes():
@@ -61,8 +62,8 @@ def test_a_row_may_be_written_as(row, features, labels):
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n\n", b"\n \t\r\n", b"\n\r\n\r\n"])
 def test_blank_lines_after_the_last_row_do_not_matter(end):
     X, Y = load_bytes(PLAIN + end)
-    assert_same_bits(X, load_bytes(PLAIN)[0])
-    assert_same_bits(Y, load_bytes(PLAIN)[1])
+    same_matrix(X, load_bytes(PLAIN)[0])
+    same_matrix(Y, load_bytes(PLAIN)[1])
 
 
 def test_a_blank_line_among_the_promised_rows_is_an_empty_row():

@@ -15,7 +15,8 @@ from scipy import sparse
 from longleaf import _core
 from longleaf._validation import DataError
 from longleaf.io.xmlc import load_sparse, load_xmlc, save_xmlc
-from xmlc_helpers import PLAIN, assert_same_bits, load_bytes
+from same import same_matrix
+from xmlc_helpers import PLAIN, load_bytes
 
 COMPRESS = {"txt": bytes, "gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 
@@ -26,9 +27,9 @@ def test_compressed_files_are_known_by_their_content(tmp_path, form, suffix):
     path = tmp_path / f"data{suffix}"
     path.write_bytes(COMPRESS[form](PLAIN))
     for source in (path, str(path)):
-        assert_same_bits(load_xmlc(source)[0], load_bytes(PLAIN)[0])
+        same_matrix(load_xmlc(source)[0], load_bytes(PLAIN)[0])
     with path.open("rb") as file:
-        assert_same_bits(load_xmlc(file)[1], load_bytes(PLAIN)[1])
+        same_matrix(load_xmlc(file)[1], load_bytes(PLAIN)[1])
         assert not file.closed
 
 
@@ -40,12 +41,12 @@ def test_a_stream_that_gives_a_byte_at_a_time_is_read_whole():
             return super().read(min(size, 1))
 
     for compress in COMPRESS.values():
-        assert_same_bits(load_xmlc(Trickle(compress(PLAIN)))[0], load_bytes(PLAIN)[0])
+        same_matrix(load_xmlc(Trickle(compress(PLAIN)))[0], load_bytes(PLAIN)[0])
 
 
 def test_gzip_files_of_several_members_are_read_to_the_end():
     content = gzip.compress(PLAIN[:20]) + gzip.compress(PLAIN[20:])
-    assert_same_bits(load_bytes(content)[0], load_bytes(PLAIN)[0])
+    same_matrix(load_bytes(content)[0], load_bytes(PLAIN)[0])
 
 
 @pytest.mark.parametrize("form", ["gz", "xz", "bz2"])
@@ -105,8 +106,8 @@ def test_what_is_saved_loads_as_the_same_bits(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("xmlc") / "data.txt"
     save_xmlc(path, X, Y)
     X_again, Y_again = load_xmlc(path)
-    assert_same_bits(X_again, X)
-    assert_same_bits(Y_again, Y)
+    same_matrix(X_again, X)
+    same_matrix(Y_again, Y)
 
 
 @given(hnp.arrays(np.float32, 200, elements=FLOATS))
@@ -127,7 +128,7 @@ def test_the_suffix_says_how_a_saved_file_is_compressed(tmp_path, form, magic):
     X, Y = load_bytes(PLAIN)
     save_xmlc(tmp_path / f"data.{form}", X, Y)
     assert (tmp_path / f"data.{form}").read_bytes().startswith(magic)
-    assert_same_bits(load_xmlc(tmp_path / f"data.{form}")[0], X)
+    same_matrix(load_xmlc(tmp_path / f"data.{form}")[0], X)
 
 
 def test_many_rows_are_written_in_blocks_without_a_seam(tmp_path, monkeypatch):
@@ -138,8 +139,8 @@ def test_many_rows_are_written_in_blocks_without_a_seam(tmp_path, monkeypatch):
     X.sort_indices()
     Y = sparse.csr_matrix((rng.random((50, 8)) < 0.1).astype(np.float32))
     save_xmlc(tmp_path / "data.txt", X, Y)
-    assert_same_bits(load_xmlc(tmp_path / "data.txt")[0], X)
-    assert_same_bits(load_xmlc(tmp_path / "data.txt")[1], Y)
+    same_matrix(load_xmlc(tmp_path / "data.txt")[0], X)
+    same_matrix(load_xmlc(tmp_path / "data.txt")[1], Y)
 
 
 def test_saving_takes_dense_and_unsorted_input_and_changes_none_of_it(tmp_path):

@@ -2,8 +2,6 @@
 
 import io
 
-import numpy as np
-
 from longleaf.io.xmlc import load_xmlc
 
 PLAIN = b"3 4 5\n1,2 0:1.5 3:2\n0:1\n4 1:-3e-2 2:.5"
@@ -18,10 +16,3 @@ def rows_of(matrix):
         dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
         for row in (matrix[i] for i in range(matrix.shape[0]))
     ]
-
-
-def assert_same_bits(a, b):
-    assert a.shape == b.shape
-    assert np.array_equal(a.indptr, b.indptr)
-    assert np.array_equal(a.indices, b.indices)
-    assert np.array_equal(a.data.view(np.int32), b.data.view(np.int32))

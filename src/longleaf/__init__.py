@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from longleaf import metrics, propensity
-from longleaf._suggest import Suggestion
+from longleaf._tagging.suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
 from longleaf.importing import import_model

@@ -6,13 +6,13 @@ import asyncio
 import ipaddress
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import scipy.sparse as sp
 
-from longleaf._suggest import Suggestion
+from longleaf._tagging.suggest import Suggestion
 
 try:
     import httpx
@@ -28,6 +28,7 @@ INVALID = frozenset({400, 413, 422})
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
 Suggestions = list[list[Suggestion]]
+Answer = httpx.Response | httpx.TransportError
 
 
 class ServiceError(RuntimeError):
@@ -41,18 +42,29 @@ class ServiceError(RuntimeError):
 class _Asking:
     """What both clients share: how a question is put, and what an answer means."""
 
-    def __init__(self, url: str, timeout: float, retries: int, batch: int, api_key: str | None) -> None:
+    _connect: ClassVar[Callable[..., Any]]
+    _http: Any
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 3,
+        batch: int = 100,
+        api_key: str | None = None,
+    ) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ValueError(f"url must begin with http:// or https://; got {url!r}.")
         if retries < 0 or batch < 1:
             raise ValueError(f"retries must be at least 0 and batch at least 1; got {retries} and {batch}.")
         self.url, self.retries, self.batch = url.rstrip("/"), retries, batch
-        self._options: dict[str, Any] = {
-            "base_url": self.url,
-            "timeout": timeout,
-            "headers": {} if api_key is None else {"Authorization": f"Bearer {api_key}"},
-            "trust_env": not _is_loopback(url),  # no proxy leads back to this machine
-        }
+        self._http = self._connect(
+            base_url=self.url,
+            timeout=timeout,
+            headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
+            trust_env=not _is_loopback(url),  # no proxy leads back to this machine
+        )
 
     def _bodies(self, rows: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Cut texts, or the rows of a matrix, into requests."""
@@ -66,13 +78,21 @@ class _Asking:
         for begin in range(0, len(listed), self.batch):
             yield wishes | {name: listed[begin : begin + self.batch]}
 
-    def _wait(self, attempt: int, answer: httpx.Response | None) -> float:
+    def _is_worth_another(self, answer: Answer, attempt: int) -> bool:
+        may_go_better = isinstance(answer, httpx.TransportError) or answer.status_code in TRY_AGAIN
+        return may_go_better and attempt < self.retries
+
+    def _wait(self, attempt: int, answer: Answer) -> float:
         """Say how long to wait before the next try: longer each time, never all callers at once."""
-        asked = "" if answer is None else str(answer.headers.get("retry-after", ""))
+        headers = {} if isinstance(answer, httpx.TransportError) else answer.headers
+        asked = str(headers.get("retry-after", ""))
         wait: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (0.5 + random.random() / 2)
         return min(LONGEST_WAIT, max(wait, float(asked))) if asked.isdigit() else wait
 
-    def _result(self, answer: httpx.Response) -> Any:
+    def _result(self, answer: Answer) -> Any:
+        if isinstance(answer, httpx.TransportError):
+            reason = str(answer) or type(answer).__name__
+            raise ServiceError(f"{self.url} must be a longleaf service that answers; {reason}.")
         if answer.is_success:
             return answer.json()
         try:
@@ -82,10 +102,6 @@ class _Asking:
         if answer.status_code in INVALID:
             raise ValueError(sentence)
         raise ServiceError(sentence, answer.status_code)
-
-    def _unreachable(self, error: httpx.TransportError) -> ServiceError:
-        reason = str(error) or type(error).__name__
-        return ServiceError(f"{self.url} must be a longleaf service that answers; {reason}.")
 
 
 class Client(_Asking):
@@ -110,17 +126,8 @@ class Client(_Asking):
     >>> client.suggest(["import duties on olive oil"], k=3, tail=0.5)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        timeout: float = 30.0,
-        retries: int = 3,
-        batch: int = 100,
-        api_key: str | None = None,
-    ) -> None:
-        super().__init__(url, timeout, retries, batch, api_key)
-        self._http = httpx.Client(**self._options)
+    _connect = httpx.Client
+    _http: httpx.Client
 
     def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
         """Suggest the best tags of each text; see `longleaf.Tagger.suggest` for the options.
@@ -157,19 +164,17 @@ class Client(_Asking):
         self._http.close()
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        for attempt in range(self.retries):
-            answer = None
-            try:
-                answer = self._http.request(method, path, json=body)
-                if answer.status_code not in TRY_AGAIN:
-                    return self._result(answer)
-            except httpx.TransportError:
-                pass
+        attempt = 0
+        while self._is_worth_another(answer := self._try(method, path, body), attempt):
             time.sleep(self._wait(attempt, answer))
+            attempt += 1
+        return self._result(answer)
+
+    def _try(self, method: str, path: str, body: Any) -> Answer:
         try:
-            return self._result(self._http.request(method, path, json=body))
+            return self._http.request(method, path, json=body)
         except httpx.TransportError as error:
-            raise self._unreachable(error) from None
+            return error
 
     def __enter__(self) -> Self:
         return self
@@ -181,17 +186,8 @@ class Client(_Asking):
 class AsyncClient(_Asking):
     """A longleaf service at a URL, for ``await``; see `Client`."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        timeout: float = 30.0,
-        retries: int = 3,
-        batch: int = 100,
-        api_key: str | None = None,
-    ) -> None:
-        super().__init__(url, timeout, retries, batch, api_key)
-        self._http = httpx.AsyncClient(**self._options)
+    _connect = httpx.AsyncClient
+    _http: httpx.AsyncClient
 
     async def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
         """Suggest the best tags of each text; see `Client.suggest`."""
@@ -212,19 +208,17 @@ class AsyncClient(_Asking):
         await self._http.aclose()
 
     async def _call(self, method: str, path: str, body: Any = None) -> Any:
-        for attempt in range(self.retries):
-            answer = None
-            try:
-                answer = await self._http.request(method, path, json=body)
-                if answer.status_code not in TRY_AGAIN:
-                    return self._result(answer)
-            except httpx.TransportError:
-                pass
+        attempt = 0
+        while self._is_worth_another(answer := await self._try(method, path, body), attempt):
             await asyncio.sleep(self._wait(attempt, answer))
+            attempt += 1
+        return self._result(answer)
+
+    async def _try(self, method: str, path: str, body: Any) -> Answer:
         try:
-            return self._result(await self._http.request(method, path, json=body))
+            return await self._http.request(method, path, json=body)
         except httpx.TransportError as error:
-            raise self._unreachable(error) from None
+            return error
 
     async def __aenter__(self) -> Self:
         return self

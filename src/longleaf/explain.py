@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._estimator import LabelEstimator
-from longleaf._paths import Doubles, LabelPath, label_path
+from longleaf._base.estimator import LabelEstimator
+from longleaf._base.paths import Doubles, LabelPath, label_path
 from longleaf._validation import check_count, check_features
 from longleaf.linear import LOGISTIC_LINK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import ModelError
 from longleaf.br import BR
 from longleaf.io.storage import load_folder

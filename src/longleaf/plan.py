@@ -11,12 +11,13 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from longleaf._estimator import LabelEstimator
-from longleaf._means import check_clustering, choose_means, find_sizes
-from longleaf._memory import Means, parse_memory, resident_bytes
-from longleaf._sampling import Clock, estimate_centroid_entries, estimate_tree
-from longleaf._scratch import scratch_files
-from longleaf._training import TrainingData
+from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.clustering import CLUSTERED
+from longleaf._fitting.memory import Means, parse_memory, resident_bytes
+from longleaf._fitting.scratch import scratch_files
+from longleaf._fitting.trees import TrainingData
+from longleaf._planning.means import check_clustering, choose_means, find_sizes
+from longleaf._planning.sampling import Clock, estimate_centroid_entries, estimate_tree
 from longleaf._validation import LabelsLike, check_count, check_number, check_threads
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.plt import PLT, rows_of_labels
@@ -140,7 +141,7 @@ def plan_training(
     random = np.random.default_rng(seeds[0])
     seen = np.flatnonzero(model.label_counts_)
     entries, centroid_seconds = 0, 0.0
-    if isinstance(model, PLT) and model.tree in ("kmeans", "merged", "unbalanced"):
+    if isinstance(model, PLT) and model.tree in CLUSTERED:
         of_labels = rows_of_labels(data.labels, seen)
         rows = data.rows
         entries, centroid_seconds = estimate_centroid_entries(

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._clustering import CLUSTERED, ClusterSettings, cluster_tree
-from longleaf._learner import LabelLearner
+from longleaf._fitting.clustering import CLUSTERED, ClusterSettings, cluster_tree
+from longleaf._growth.learner import LabelLearner
 from longleaf._positive_weight import INVERSE_PRIOR, PROPENSITY
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.linear import SolverSettings

@@ -24,9 +24,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from longleaf import _core
-from longleaf._part_store import PartStore
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.trees import Facts, TrainingData, logger
 from longleaf._positive_weight import PROPENSITY
-from longleaf._training import Facts, TrainingData, logger
 from longleaf._validation import Rows
 from longleaf.br import BR
 from longleaf.linear import SolverSettings, node_rows, positive_weights
@@ -66,9 +66,9 @@ class ProXML(BR):
 
     kind: ClassVar[str] = "proxml"
     can_resume: ClassVar[bool] = False
+    loss: str = "squared-hinge"
     hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
-    loss: str = "squared-hinge"
     named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY,)
 
     def __init__(
@@ -86,18 +86,22 @@ class ProXML(BR):
         random_state: Any = None,
         n_jobs: int | None = -1,
     ) -> None:
-        self.C = C
-        self.normalize = normalize
-        self.bias = bias
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.max_epochs = max_epochs
-        self.positive_weight = positive_weight
-        self.weight_bits = weight_bits
-        self.propensity = propensity
-        self.k = k
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        super().__init__(
+            loss=self.loss,
+            C=C,
+            normalize=normalize,
+            bias=bias,
+            threshold=threshold,
+            tolerance=tolerance,
+            max_epochs=max_epochs,
+            positive_weight=positive_weight,
+            weight_bits=weight_bits,
+            hinge_power=self.hinge_power,
+            propensity=propensity,
+            k=k,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
 
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
         return self._label_worth() if self.positive_weight == PROPENSITY else None

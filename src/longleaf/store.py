@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._estimator import LabelEstimator
-from longleaf._tags import Objects, TagCollector, as_objects
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import Objects, TagCollector, as_objects
 from longleaf._validation import DataError, ModelError
 from longleaf.io._manifest import Manifest
 from longleaf.io.storage import (

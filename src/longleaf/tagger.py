@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf import _tagger_files
-from longleaf._estimator import LabelEstimator
-from longleaf._suggest import Suggestion, Worth, best_labels, ready_texts
-from longleaf._tagger_learning import TagLearner
-from longleaf._tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging import files
+from longleaf._tagging.learning import TagLearner
+from longleaf._tagging.suggest import Suggestion, Worth, best_labels, ready_texts
+from longleaf._tagging.tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
 from longleaf._validation import check_choice, check_count
 from longleaf.explain import explain_row
 from longleaf.io import storage
@@ -258,11 +258,11 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
         check_is_fitted(self)
         parts = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
-        storage.save_folder(path, self.kind, *_tagger_files.to_arrays(*parts), force)
+        storage.save_folder(path, self.kind, *files.to_arrays(*parts), force)
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
-        parts = _tagger_files.from_folder(folder)
+        parts = files.from_folder(folder)
         tagger = cls(clone(parts["estimator_"]), clone(parts["vectorizer_"]))
         tagger.__dict__.update(parts)
         return tagger
@@ -271,18 +271,6 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
     def origin_(self) -> dict[str, Any]:
         """Where the model came from."""
         return self.estimator_.origin_
-
-    @property
-    def _index(self) -> dict[str, int]:
-        """Numbers by tag; made when first needed, never saved or pickled."""
-        index: dict[str, int] | None = self.__dict__.get("_numbers")
-        if index is None:
-            index = self.__dict__["_numbers"] = {tag: number for number, tag in enumerate(self.classes_)}
-        return index
-
-    def _matrix(self, texts: Iterable[str]) -> Any:
-        X = self.vectorizer_.transform(ready_texts(texts, self.vectorizer_))
-        return X if sp.issparse(X) else np.asarray(X)
 
     def _explain_row(self, X: Any, row: int, label: int, text: str) -> Explanation:
         tag = self.classes_[label]

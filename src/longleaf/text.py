@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _core
-from longleaf._characters import character_table
-from longleaf._text_batches import batches
-from longleaf._text_checks import check_offsets, check_parameters, thread_count
-from longleaf._text_columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
+from longleaf._text.batches import batches
+from longleaf._text.characters import character_table
+from longleaf._text.checks import check_offsets, check_parameters, thread_count
+from longleaf._text.columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
 
 _ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
 _NORMS = {None: 0, "l1": 1, "l2": 2}

@@ -21,7 +21,7 @@ from longleaf.io.xmlc import load_xmlc
 from longleaf.store import load_store
 
 if TYPE_CHECKING:
-    from longleaf._estimator import LabelEstimator
+    from longleaf._base.estimator import LabelEstimator
 
 STANDARD_INPUT = "-"
 LARGEST_GAIN = float(np.finfo(np.float32).max)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
-from longleaf._suggest import best_labels
-from longleaf._tags import filtered_gain, group_numbers
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.suggest import best_labels
+from longleaf._tagging.tags import filtered_gain, group_numbers
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import open_source

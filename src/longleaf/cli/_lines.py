@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 from longleaf.cli._filters import filtered_top_k
 from longleaf.cli._tables import record_batches
 from longleaf.io.tables import TableReader

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._memory import parse_memory
+from longleaf._fitting.memory import parse_memory
 
 if TYPE_CHECKING:
-    from longleaf._estimator import LabelEstimator
+    from longleaf._base.estimator import LabelEstimator
 
 
 class Search(StrEnum):
@@ -133,6 +133,12 @@ MemoryLimit = Annotated[
         help="The most memory to take, such as 4G: training fits, or says why it cannot.",
         callback=check_memory,
     ),
+]
+ForceModel = Annotated[bool, typer.Option("--force", help="Replace the model that is there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Places = Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")]
+Samples = Annotated[
+    int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
 ]
 
 

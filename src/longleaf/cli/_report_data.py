@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from longleaf._tags import TagCollector
+from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
 from longleaf.cli._tables import label_model, open_table

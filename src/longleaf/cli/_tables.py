@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data, open_source
@@ -67,6 +67,15 @@ def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[
     if options:
         named = next(iter(options))
         raise DataError(f"--{named} needs a model that was trained on texts; this one was not.")
+
+
+def check_both_match(path: str, models: dict[str, LabelEstimator | Tagger], options: dict[str, Any]) -> None:
+    """Refuse a model of texts beside one of features, and data that are not for them."""
+    if len({isinstance(model, Tagger) for model in models.values()}) > 1:
+        names = " and ".join(models)
+        raise DataError(f"{names} must both be trained on texts, or both on features.")
+    for model in models.values():
+        check_form_matches(path, model, options)
 
 
 def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:

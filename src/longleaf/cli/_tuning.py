@@ -31,29 +31,22 @@ def _listed(name: str, help: str) -> Any:
     return typer.Option(OPTIONS[name], metavar="V,…", help=help, rich_help_panel=PANEL)
 
 
-Trees = Annotated[str | None, _listed("n_trees", "Numbers of trees. Left out, 1,3.")]
-Losses = Annotated[str | None, _listed("loss", "Losses. Left out, log,squared-hinge.")]
-Costs = Annotated[
-    str | None, _listed("C", "Costs of an error. Left out, 4 to 64 for log and 0.25 to 4 for squared-hinge.")
-]
-Arities = Annotated[str | None, _listed("arity", "Children of an inner node. Left out, 2,8,16,32.")]
-MaxLeaves = Annotated[
-    str | None, _listed("max_leaf", "Most labels of a cluster that is not split. Left out, 20,50,100,200.")
-]
-Thresholds = Annotated[
-    str | None, _listed("threshold", "Weights of smaller magnitude are dropped. Left out, 0.05,0.1.")
-]
-TreeKinds = Annotated[str | None, _listed("tree", "How trees are built. Left out, kmeans.")]
-
-
-def space(
-    trees: str | None,
-    loss: str | None,
-    cost: str | None,
-    arity: str | None,
-    max_leaf: str | None,
-    threshold: str | None,
-    tree: str | None,
+def listed_values(
+    trees: Annotated[str | None, _listed("n_trees", "Numbers of trees. Left out, 1,3.")] = None,
+    loss: Annotated[str | None, _listed("loss", "Losses. Left out, log,squared-hinge.")] = None,
+    cost: Annotated[
+        str | None,
+        _listed("C", "Costs of an error. Left out, 4 to 64 for log and 0.25 to 4 for squared-hinge."),
+    ] = None,
+    arity: Annotated[str | None, _listed("arity", "Children of an inner node. Left out, 2,8,16,32.")] = None,
+    max_leaf: Annotated[
+        str | None,
+        _listed("max_leaf", "Most labels of a cluster that is not split. Left out, 20,50,100,200."),
+    ] = None,
+    threshold: Annotated[
+        str | None, _listed("threshold", "Weights of smaller magnitude are dropped. Left out, 0.05,0.1.")
+    ] = None,
+    tree: Annotated[str | None, _listed("tree", "How trees are built. Left out, kmeans.")] = None,
 ) -> dict[str, list[Any]]:
     """Read the lists that were given, before any data."""
     asked = {

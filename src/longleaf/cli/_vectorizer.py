@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._text_checks import check_parameters
+from longleaf._text.checks import check_parameters
 from longleaf.text import TextVectorizer
 
 PANEL = "Words"
@@ -22,71 +22,6 @@ class Analyzer(StrEnum):
     char_wb = "char_wb"
 
 
-AnalyzerOption = Annotated[
-    Analyzer | None,
-    typer.Option(
-        "--analyzer",
-        help="Terms of words (the default), of characters, or of characters inside words.",
-        rich_help_panel=PANEL,
-    ),
-]
-Ngrams = Annotated[
-    str | None,
-    typer.Option(
-        "--ngrams",
-        metavar="MIN,MAX",
-        help="The shortest and the longest terms: 1,2 is words and pairs of words. Left out, 1,1.",
-        rich_help_panel=PANEL,
-    ),
-]
-Chars = Annotated[
-    str | None,
-    typer.Option(
-        "--chars",
-        metavar="MIN,MAX",
-        help="Beside the words, also pieces of words of so many characters, as in 3,5.",
-        rich_help_panel=PANEL,
-    ),
-]
-MinDf = Annotated[
-    str | None,
-    typer.Option(
-        "--min-df",
-        metavar="N",
-        help="Leave out terms in fewer texts: a whole number, or a share such as 0.001.",
-        rich_help_panel=PANEL,
-    ),
-]
-MaxDf = Annotated[
-    str | None,
-    typer.Option(
-        "--max-df",
-        metavar="N",
-        help="Leave out terms in more texts: a whole number, or a share such as 0.5.",
-        rich_help_panel=PANEL,
-    ),
-]
-MaxFeatures = Annotated[
-    int | None,
-    typer.Option(
-        "--max-features", min=1, metavar="N", help="Keep only the most frequent terms.", rich_help_panel=PANEL
-    ),
-]
-Hash = Annotated[
-    int | None,
-    typer.Option(
-        "--hash",
-        min=1,
-        metavar="N",
-        help="Hash terms into so many columns: memory is bounded, explanations guess the words.",
-        rich_help_panel=PANEL,
-    ),
-]
-KeepCase = Annotated[
-    bool,
-    typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=PANEL),
-]
-
 OPTIONS = {
     "analyzer": "--analyzer",
     "ngram_range": "--ngrams",
@@ -99,16 +34,56 @@ OPTIONS = {
 }
 
 
-def vectorizer_settings(
-    *,
-    analyzer: Analyzer | None,
-    ngrams: str | None,
-    chars: str | None,
-    min_df: str | None,
-    max_df: str | None,
-    max_features: int | None,
-    hashing: int | None,
-    keep_case: bool,
+def _option(parameter: str, help: str, **details: Any) -> Any:
+    return typer.Option(OPTIONS[parameter], help=help, rich_help_panel=PANEL, **details)
+
+
+def word_settings(
+    analyzer: Annotated[
+        Analyzer | None,
+        _option("analyzer", "Terms of words (the default), of characters, or of characters inside words."),
+    ] = None,
+    ngrams: Annotated[
+        str | None,
+        _option(
+            "ngram_range",
+            "The shortest and the longest terms: 1,2 is words and pairs of words. Left out, 1,1.",
+            metavar="MIN,MAX",
+        ),
+    ] = None,
+    chars: Annotated[
+        str | None,
+        _option(
+            "char_ngram_range",
+            "Beside the words, also pieces of words of so many characters, as in 3,5.",
+            metavar="MIN,MAX",
+        ),
+    ] = None,
+    min_df: Annotated[
+        str | None,
+        _option(
+            "min_df", "Leave out terms in fewer texts: a whole number, or a share such as 0.001.", metavar="N"
+        ),
+    ] = None,
+    max_df: Annotated[
+        str | None,
+        _option(
+            "max_df", "Leave out terms in more texts: a whole number, or a share such as 0.5.", metavar="N"
+        ),
+    ] = None,
+    max_features: Annotated[
+        int | None, _option("max_features", "Keep only the most frequent terms.", min=1, metavar="N")
+    ] = None,
+    hashing: Annotated[
+        int | None,
+        _option(
+            "hashing",
+            "Hash terms into so many columns: memory is bounded, explanations guess the words.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
+    keep_case: Annotated[bool, _option("lowercase", "Tell upper from lower case.")] = False,
 ) -> dict[str, Any]:
     """Give what was asked for as parameters of `TextVectorizer`; refuse what does not go together."""
     asked = {
@@ -132,7 +107,7 @@ def vectorizer_settings(
     return settings
 
 
-def named_option(settings: dict[str, Any]) -> dict[str, Any]:
+def named_options(settings: dict[str, Any]) -> dict[str, Any]:
     """Give settings by the names of their options, without dashes in front."""
     return {OPTIONS[name].removeprefix("--"): value for name, value in settings.items()}
 

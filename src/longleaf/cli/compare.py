@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._estimator import LabelEstimator
-from longleaf._tags import TagCollector
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
-from longleaf.cli._tables import check_form_matches, given, label_model, read_judged
+from longleaf.cli._tables import check_both_match, given, label_model, read_judged
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
 from longleaf.metrics import compare as judge
 from longleaf.models import load
@@ -39,7 +39,7 @@ def compare(
         ),
     ],
     data: _options.DataPath,
-    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    k: _options.Places = "1,3,5",
     tail: Annotated[
         list[float] | None,
         typer.Option(
@@ -55,9 +55,7 @@ def compare(
     ] = None,
     beam: _options.Beam = 10,
     propensity: _options.Propensity = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
-    ] = 1000,
+    samples: _options.Samples = 1000,
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", help="What share of them an interval holds.")
     ] = 0.95,
@@ -67,7 +65,7 @@ def compare(
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: _options.Json = False,
 ) -> None:
     """Judge two models, or two dials of one, on the same rows, with intervals of the difference."""
     places = _options.parse_places(k)
@@ -79,10 +77,7 @@ def compare(
     models = [load(a)] * 2 if a == b else [load(a), load(b)]
     constants = _options.parse_propensity(propensity, label_model(models[0]))
     fields = given(text=text, tags=tags, separator=separator)
-    if isinstance(models[0], Tagger) != isinstance(models[1], Tagger):
-        raise DataError(f"{a} and {b} must both be trained on texts, or both on features.")
-    for model in models:
-        check_form_matches(data, model, fields | given(strict=strict))
+    check_both_match(data, dict(zip((a, b), models, strict=True)), fields | given(strict=strict))
     with _console.waiting(f"reading {data}"):
         problem = _read(models, data, fields, strict)
     tops = []

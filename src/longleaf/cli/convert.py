@@ -11,10 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from longleaf._validation import DataError
-from longleaf.cli import _console, _options, _vectorizer
+from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_model, open_source
+from longleaf.cli._groups import takes
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import is_table
+from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.storage import DATA, folder_bytes, read_manifest
 from longleaf.io.store import convert_xmlc
 from longleaf.io.tables import Record
@@ -22,6 +24,7 @@ from longleaf.store import convert_texts
 from longleaf.text import TextVectorizer
 
 
+@takes(words=word_settings)
 def convert(
     data: Annotated[
         list[str],
@@ -41,31 +44,15 @@ def convert(
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     threads: _options.Threads = None,
-    analyzer: _vectorizer.AnalyzerOption = None,
-    ngrams: _vectorizer.Ngrams = None,
-    chars: _vectorizer.Chars = None,
-    min_df: _vectorizer.MinDf = None,
-    max_df: _vectorizer.MaxDf = None,
-    max_features: _vectorizer.MaxFeatures = None,
-    hashing: _vectorizer.Hash = None,
-    keep_case: _vectorizer.KeepCase = False,
+    *,
+    words: dict[str, Any],
     force: Annotated[bool, typer.Option("--force", help="Replace the store that is there.")] = False,
 ) -> None:
     """Write DATA as a folder that training maps into memory: for data larger than that."""
     start = time.perf_counter()
-    words = _vectorizer.vectorizer_settings(
-        analyzer=analyzer,
-        ngrams=ngrams,
-        chars=chars,
-        min_df=min_df,
-        max_df=max_df,
-        max_features=max_features,
-        hashing=hashing,
-        keep_case=keep_case,
-    )
     check_new_model(out, force, DATA)
     fields = given(text=text, tags=tags, separator=separator)
-    about_texts = fields | given(strict=strict) | _vectorizer.named_option(words)
+    about_texts = fields | given(strict=strict) | named_options(words)
     if _all_tables(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=-1 if threads is None else threads)
         _convert_tables(data, fields, strict, vectorizer, out, force)

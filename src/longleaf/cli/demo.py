@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._suggest import Suggestion
+from longleaf._tagging.suggest import Suggestion
 from longleaf.cli import _console
 from longleaf.datasets import Sample, load_sample
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table

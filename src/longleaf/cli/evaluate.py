@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 import typer
@@ -40,7 +40,7 @@ NAMES = {
 def evaluate(
     model: _options.ModelPath,
     data: _options.DataPath,
-    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    k: _options.Places = "1,3,5",
     tail: _options.Tail = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
@@ -53,7 +53,7 @@ def evaluate(
     never: _options.Never = None,
     groups: _options.Groups = None,
     strict: _options.Strict = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: _options.Json = False,
 ) -> None:
     """Predict the rows of DATA and judge that by all of their true labels."""
     places = _options.parse_places(k)

@@ -71,7 +71,7 @@ def import_(
     weight_bits: Annotated[
         Bits, typer.Option("--weight-bits", help="32 keeps weights as they are; 8 makes the model smaller.")
     ] = Bits.thirty_two,
-    force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
+    force: _options.ForceModel = False,
 ) -> None:
     """Make a longleaf model of one trained by omikuji, PECOS XR-Linear or napkinXC, without retraining."""
     if (counts is None) != (rows is None):

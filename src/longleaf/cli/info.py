@@ -16,7 +16,7 @@ from longleaf.tagger import Tagger
 
 def info(
     model: _options.ModelPath,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: _options.Json = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Also compare every byte with its checksum.")
     ] = False,

@@ -2,60 +2,48 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from longleaf._sampling import Clock
-from longleaf._tags import TagCollector
-from longleaf.cli import _console, _vectorizer
+from longleaf._planning.sampling import Clock
+from longleaf._tagging.tags import TagCollector
+from longleaf.cli import _console, _options
+from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
+from longleaf.cli._groups import takes
 from longleaf.cli._tables import given, open_table, report
 from longleaf.cli._training import is_table, load_labelled
-from longleaf.cli.train import _make_estimator, train
+from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.plan import Plan
 from longleaf.plan import plan as plan_training
 from longleaf.text import TextVectorizer
 
-TREE_OPTIONS = (
-    "preset",
-    "trees",
-    "loss",
-    "cost",
-    "arity",
-    "max_leaf",
-    "tree",
-    "threshold",
-    "seed",
-    "threads",
-    "model",
-)
-TEXT_OPTIONS = ("text", "tags", "separator")
-WORD_OPTIONS = ("analyzer", "ngrams", "chars", "min_df", "max_df", "max_features", "hashing", "keep_case")
 
-
-def plan(data: str, as_json: bool = False, memory: str | None = None, **options: Any) -> None:
+@takes(settings=tree_settings, words=word_settings)
+def plan(
+    data: _options.DataPath,
+    preset: PresetOption = None,
+    *,
+    settings: dict[str, Any],
+    seed: _options.Seed = 1,
+    threads: _options.Threads = None,
+    model: KindOption = Kind.plt,
+    text: _options.TextFields = None,
+    tags: _options.TagsField = None,
+    separator: _options.Separator = None,
+    strict: _options.Strict = False,
+    words: dict[str, Any],
+    memory: _options.MemoryLimit = None,
+    as_json: _options.Json = False,
+) -> None:
     """Say what training on DATA will take: nodes, rows per level, memory, size and time."""
     clock = Clock()
-    chosen = given(
-        n_trees=options["trees"],
-        loss=options["loss"],
-        C=options["cost"],
-        arity=options["arity"],
-        max_leaf=options["max_leaf"],
-        tree=options["tree"],
-    )
-    if options["threshold"] is not None:
-        chosen["threshold"] = options["threshold"]
-    estimator = _make_estimator(
-        options["model"], options["preset"], chosen, options["seed"], options["threads"]
-    )
-    words = _vectorizer.vectorizer_settings(**{name: options[name] for name in WORD_OPTIONS})
-    fields = given(**{name: options[name] for name in TEXT_OPTIONS})
-    if is_table(data, fields | given(strict=options["strict"]) | _vectorizer.named_option(words)):
-        X, Y = _read_texts(data, fields, options["strict"], TextVectorizer(**words, n_jobs=estimator.n_jobs))
+    estimator = make_estimator(model, preset, settings, seed, threads)
+    fields = given(text=text, tags=tags, separator=separator)
+    if is_table(data, fields | given(strict=strict) | named_options(words)):
+        X, Y = _read_texts(data, fields, strict, TextVectorizer(**words, n_jobs=estimator.n_jobs))
     else:
         rows = load_labelled(data)
         X, Y = rows.X, rows.Y
@@ -90,21 +78,3 @@ def _in_words(found: Plan) -> str:
         f"time         {found.seconds:.1f} s on {threads}",
     ]
     return "\n".join(lines)
-
-
-def _with_options_of_train() -> None:
-    """Give `plan` the options of `train` that matter to it, so that the two never differ."""
-    kept = ("data", *TREE_OPTIONS, *TEXT_OPTIONS, "strict", *WORD_OPTIONS, "memory")
-    of_train = inspect.signature(train, eval_str=True).parameters
-    as_json = inspect.Parameter(
-        "as_json",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=False,
-        annotation=Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
-    )
-    parameters = [*(of_train[name] for name in kept), as_json]
-    plan.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    plan.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-
-
-_with_options_of_train()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, load_data, load_gain

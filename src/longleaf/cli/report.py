@@ -11,7 +11,7 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file
-from longleaf.cli._tables import check_form_matches, given, label_model
+from longleaf.cli._tables import check_both_match, given, label_model
 from longleaf.io.names import read_names
 from longleaf.io.streams import open_replacing
 from longleaf.models import load
@@ -44,12 +44,10 @@ def report(
             callback=_options.not_empty,
         ),
     ] = None,
-    k: Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")] = "1,3,5",
+    k: _options.Places = "1,3,5",
     propensity: _options.Propensity = None,
     names: _options.Names = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
-    ] = 1000,
+    samples: _options.Samples = 1000,
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
@@ -74,10 +72,7 @@ def report(
     models = [load(path) for path in paths]
     constants = check_constants(_options.parse_propensity(propensity, label_model(models[0])))
     fields = given(text=text, tags=tags, separator=separator)
-    if len({isinstance(one, Tagger) for one in models}) > 1:
-        raise DataError(f"{paths[0]} and {paths[1]} must both be trained on texts, or both on features.")
-    for one in models:
-        check_form_matches(data, one, fields | given(strict=strict))
+    check_both_match(data, dict(zip(paths, models, strict=True)), fields | given(strict=strict))
     named = {} if names is None else read_names(names)
     with _console.waiting(f"reading {data}"):
         problem = _read(models, _titles(paths), data, named, fields, strict, constants, places)

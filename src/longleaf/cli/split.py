@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._tags import TagCollector
+from longleaf._tagging.tags import TagCollector
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file, load_data
 from longleaf.cli._tables import TABLE, data_form, given, open_table, report

@@ -10,13 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._halving import Trial, parse_metric
-from longleaf._tags import TagCollector
+from longleaf._tagging.tags import TagCollector
+from longleaf._tuning.halving import Trial, parse_metric
 from longleaf._validation import DataError
-from longleaf.cli import _console, _options, _tuning, _vectorizer
+from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
+from longleaf.cli._groups import takes
 from longleaf.cli._tables import DigestedRecords, given, load_judged, open_table
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
+from longleaf.cli._tuning import listed_values, show
+from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.tagger import Tagger
@@ -24,6 +27,7 @@ from longleaf.text import TextVectorizer
 from longleaf.tune import tune as search
 
 
+@takes(space=listed_values, words=word_settings)
 def tune(
     data: _options.DataPath,
     out: Annotated[
@@ -63,13 +67,8 @@ def tune(
     min_rows: Annotated[
         int, typer.Option("--min-rows", min=1, metavar="N", help="Rows of the first rung, at least.")
     ] = 1000,
-    trees: _tuning.Trees = None,
-    loss: _tuning.Losses = None,
-    cost: _tuning.Costs = None,
-    arity: _tuning.Arities = None,
-    max_leaf: _tuning.MaxLeaves = None,
-    threshold: _tuning.Thresholds = None,
-    tree: _tuning.TreeKinds = None,
+    *,
+    space: dict[str, list[Any]],
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
@@ -77,37 +76,19 @@ def tune(
     separator: _options.Separator = None,
     names: _options.Names = None,
     strict: _options.Strict = False,
-    analyzer: _vectorizer.AnalyzerOption = None,
-    ngrams: _vectorizer.Ngrams = None,
-    chars: _vectorizer.Chars = None,
-    min_df: _vectorizer.MinDf = None,
-    max_df: _vectorizer.MaxDf = None,
-    max_features: _vectorizer.MaxFeatures = None,
-    hashing: _vectorizer.Hash = None,
-    keep_case: _vectorizer.KeepCase = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    words: dict[str, Any],
+    force: _options.ForceModel = False,
+    as_json: _options.Json = False,
 ) -> None:
     """Search the settings that matter by successive halving; say what was chosen and why."""
     begin = time.perf_counter()
     parse_metric(metric)
-    space = _tuning.space(trees, loss, cost, arity, max_leaf, threshold, tree)
-    words = _vectorizer.vectorizer_settings(
-        analyzer=analyzer,
-        ngrams=ngrams,
-        chars=chars,
-        min_df=min_df,
-        max_df=max_df,
-        max_features=max_features,
-        hashing=hashing,
-        keep_case=keep_case,
-    )
     if data == dev == STANDARD_INPUT:
         raise typer.BadParameter("Only one of DATA and --dev can be standard input.")
     if out is not None:
         check_new_model(out, force)
     fields = given(text=text, tags=tags, separator=separator)
-    about_texts = fields | given(names=names, strict=strict) | _vectorizer.named_option(words)
+    about_texts = fields | given(names=names, strict=strict) | named_options(words)
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
     if is_table(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
@@ -134,7 +115,7 @@ def tune(
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        _tuning.show(found)
+        show(found)
     if out is None:
         return
     with _console.progress_bar("training on everything") as progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -26,7 +26,7 @@ def update(
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the model that is there.")] = False,
+    force: _options.ForceModel = False,
 ) -> None:
     """Let a model learn the rows of DATA, new labels included, without those that it was trained on."""
     start = time.perf_counter()

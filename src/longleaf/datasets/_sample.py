@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf._tags import TagCollector
+from longleaf._tagging.tags import TagCollector
 from longleaf.io.names import read_names
 from longleaf.io.tables import Record, read_table
 from longleaf.text import TextVectorizer

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from dask.sizeof import sizeof
 
-from longleaf._training import TrainingData
+from longleaf._fitting.trees import TrainingData
 from longleaf._validation import Rows
 from longleaf.linear import node_rows
 from longleaf.tree import LabelTree

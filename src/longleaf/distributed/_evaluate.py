@@ -7,7 +7,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from longleaf._training import TrainingData
+from longleaf._fitting.trees import TrainingData
 from longleaf.distributed._predict import features, in_order, keep_model, open_model
 from longleaf.distributed._run import Run
 from longleaf.distributed._sources import loaders

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from longleaf import __version__
-from longleaf._estimator import LabelEstimator
-from longleaf._training import check_row_weight
+from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.trees import check_row_weight
 from longleaf._validation import Rows, check_count, check_labels
 from longleaf.distributed import _blocks
 from longleaf.distributed._run import Run

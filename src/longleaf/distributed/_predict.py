@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longleaf._ranker import LabelRanker
-from longleaf._training import TrainingData
+from longleaf._base.ranker import LabelRanker
+from longleaf._fitting.trees import TrainingData
 from longleaf.distributed._run import Run
 from longleaf.distributed._sources import column_names, loaders
 from longleaf.models import load

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from dask.base import is_dask_collection
 from distributed import Future
 
-from longleaf._training import TrainingData
+from longleaf._fitting.trees import TrainingData
 from longleaf._validation import Rows, check_features, check_labels
 from longleaf.distributed._run import Run
 from longleaf.io.xmlc import load_xmlc

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._parts import join_parts
-from longleaf._training import Facts, TrainingData, logger
+from longleaf._fitting.parts import join_parts
+from longleaf._fitting.trees import Facts, TrainingData, logger
 from longleaf.distributed import _blocks
 from longleaf.distributed._plan import MEMORY_SHARE, PARTS_PER_THREAD, Part, plan_parts, unit_costs
 from longleaf.distributed._run import Job, Run

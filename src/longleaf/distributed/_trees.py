@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._clustering import ClusterSettings, cluster_tree
-from longleaf._training import TrainingData
+from longleaf._fitting.clustering import ClusterSettings, cluster_tree
+from longleaf._fitting.trees import TrainingData
 from longleaf.distributed._blocks import Ints, Sizes, join_indptr, rows_of_labels, stack
 from longleaf.distributed._plan import MEMORY_SHARE, row_bytes
 from longleaf.distributed._run import Job, Run

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._estimator import LabelEstimator
-from longleaf._suggest import Worth, best_labels
-from longleaf._tags import as_objects, group_numbers, tag_numbers
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.suggest import Worth, best_labels
+from longleaf._tagging.tags import as_objects, group_numbers, tag_numbers
 from longleaf._validation import check_features
 from longleaf.explain import explain_row
 from longleaf.io._manifest import MANIFEST

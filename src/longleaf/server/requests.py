@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._suggest import Worth
+from longleaf._tagging.suggest import Worth
 from longleaf._validation import check_choice, check_count, check_number, check_pair
 from longleaf.search import SEARCHES
 from longleaf.server.engine import UNPROCESSABLE, Engine

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._paths import node_terms, node_weights
+from longleaf._base.paths import node_terms, node_weights
 from longleaf._validation import check_features
 from longleaf.explain import log_node_probability
 from longleaf.server.engine import Engine

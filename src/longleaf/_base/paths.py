@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._ranker import LabelRanker
+from longleaf._base.ranker import LabelRanker
 from longleaf.tree import LabelTree
 
 Doubles = npt.NDArray[np.float64]

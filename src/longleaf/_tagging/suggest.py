@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
-from longleaf._tags import filtered_gain, tag_numbers
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import filtered_gain, tag_numbers
 from longleaf.propensity import Constants, check_constants, inverse_propensity_from_counts
 from longleaf.search import resolve_gain
 from longleaf.text import TextVectorizer

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._placement import Grown, place_labels, split_clusters
-from longleaf._training import Facts, TrainingData
-from longleaf._transplant import carry, part_weights, put_back
-from longleaf._tree_edits import Part, holders, leaf_of_label, part_of, with_leaves, without_labels
+from longleaf._fitting.trees import Facts, TrainingData
+from longleaf._growth.placement import Grown, place_labels, split_clusters
+from longleaf._growth.transplant import carry, part_weights, put_back
+from longleaf._growth.tree_edits import Part, holders, leaf_of_label, part_of, with_leaves, without_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 

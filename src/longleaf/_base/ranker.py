@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import _core
-from longleaf._prepared import PreparedTrees
+from longleaf._base.prepared import PreparedTrees
 from longleaf._validation import (
     LabelsLike,
     Rows,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import __version__
-from longleaf._part_store import PartStore
-from longleaf._training import TrainingData
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.trees import TrainingData
 from longleaf.io import _arrays
 from longleaf.io._bundle import UNFINISHED
 from longleaf.io._replace import sync_directory

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._learner import LabelLearner
-from longleaf._tags import Objects, TagCollector, as_objects, tag_numbers
+from longleaf._growth.learner import LabelLearner
+from longleaf._tagging.suggest import ready_texts
+from longleaf._tagging.tags import Objects, TagCollector, as_objects, tag_numbers
 from longleaf.io.tables import Record
 
 Progress = Callable[[float], None] | None
@@ -23,16 +26,15 @@ class TagLearner:
     its place in ``classes_``, never changes; new tags come last.
     """
 
-    if TYPE_CHECKING:
-        names: Mapping[str, str] | None
-        estimator_: Any
-        classes_: Objects
+    names: Mapping[str, str] | None
+    estimator_: Any
+    vectorizer_: Any
+    classes_: Objects
 
-        @property
-        def _index(self) -> dict[str, int]: ...
+    if TYPE_CHECKING:
+
         def fit(self, texts: Any, tags: Any, sample_weight: Any = None, *, progress: Any = None) -> Self: ...
         def fit_records(self, records: Any, *, progress: Any = None) -> Self: ...
-        def _matrix(self, texts: Iterable[str]) -> Any: ...
 
     def partial_fit(
         self,
@@ -163,6 +165,18 @@ class TagLearner:
             name = type(self.estimator_).__name__
             raise TypeError(f"estimator must be a PLT to go on learning; got {name}.")
         return self.estimator_
+
+    def _matrix(self, texts: Iterable[str]) -> Any:
+        X = self.vectorizer_.transform(ready_texts(texts, self.vectorizer_))
+        return X if sp.issparse(X) else np.asarray(X)
+
+    @property
+    def _index(self) -> dict[str, int]:
+        """Numbers by tag; made when first needed, never saved or pickled."""
+        index: dict[str, int] | None = self.__dict__.get("_numbers")
+        if index is None:
+            index = self.__dict__["_numbers"] = {tag: number for number, tag in enumerate(self.classes_)}
+        return index
 
     def _number_tags(self, tags: Iterable[str]) -> None:
         self.classes_ = as_objects(tags)

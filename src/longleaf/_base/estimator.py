@@ -19,22 +19,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
-from longleaf._clustering import ClusterSettings
-from longleaf._memory import parse_memory, release_unused, resident_bytes
-from longleaf._model_files import attributes_from, params_from, plain, to_arrays
-from longleaf._part_store import PartStore
+from longleaf._base.files import attributes_from, params_from, plain, to_arrays
+from longleaf._base.ranker import LabelRanker
+from longleaf._fitting.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
+from longleaf._fitting.clustering import ClusterSettings
+from longleaf._fitting.memory import parse_memory, release_unused, resident_bytes
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.scratch import scratch_files
+from longleaf._fitting.trees import Facts, TrainingData, check_training_data, train_trees
 from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
-from longleaf._ranker import LabelRanker
-from longleaf._scratch import scratch_files
-from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
 from longleaf._validation import (
     LabelsLike,
     Rows,
     check_choice,
     check_count,
-    check_features,
-    check_labels,
     check_number,
     check_threads,
 )
@@ -240,27 +238,14 @@ class LabelEstimator(LabelRanker):
                 f"y must hold the labels of every row: {self.kind.upper()} requires y to be passed, "
                 "but the target y is None."
             )
-        rows = check_features(X, normalize=self.normalize)
-        if rows.n_features == 0:
-            raise ValueError(
-                f"X must have features; got 0 feature(s) (shape=({rows.n_rows}, 0)) "
-                "while a minimum of 1 is required."
-            )
-        labels = check_labels(y, name="y")
-        if rows.n_rows != labels.shape[0]:
-            raise ValueError(
-                f"X and y must have the same number of rows; got {rows.n_rows} and {labels.shape[0]}."
-            )
-        if rows.n_rows == 0 or labels.nnz == 0:
-            raise ValueError(f"y must have at least one label to train on; got {rows.n_rows} rows with none.")
-        row_weight = check_row_weight(sample_weight, rows.n_rows)
+        data = check_training_data(X, y, sample_weight, normalize=self.normalize)
         for name in ("_prepared", "trees_", "weights_"):  # a training that fails leaves no half model
             self.__dict__.pop(name, None)
         validate_data(self, X, skip_check_array=True)  # notes n_features_in_ and the names of the columns
-        self.n_rows_, self.n_labels_ = labels.shape
-        self.label_counts_ = np.bincount(labels.indices, minlength=self.n_labels_).astype(np.int64)
+        self.n_rows_, self.n_labels_ = data.labels.shape
+        self.label_counts_ = np.bincount(data.labels.indices, minlength=self.n_labels_).astype(np.int64)
         self.origin_ = {"longleaf": __version__, "settings": self._plain_params()}
-        return TrainingData(rows, labels, row_weight)
+        return data
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder; an existing one is replaced in one step, and only with ``force``."""

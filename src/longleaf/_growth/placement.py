@@ -20,10 +20,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._chunks import Entries, ranges, unpack
-from longleaf._clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
-from longleaf._transplant import carry, part_weights
-from longleaf._tree_edits import Part, part_of, with_clusters
+from longleaf._fitting.clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
+from longleaf._growth.chunks import Entries, ranges, unpack
+from longleaf._growth.transplant import carry, part_weights
+from longleaf._growth.tree_edits import Part, part_of, with_clusters
 from longleaf._validation import Rows
 from longleaf.linear import LOGISTIC_LINK
 from longleaf.search import NONE, log_gain

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from longleaf._candidates import Settings
-from longleaf._estimator import LabelEstimator
-from longleaf._training import logger
+from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.trees import logger
+from longleaf._tuning.candidates import Settings
 from longleaf._validation import check_count, check_number
 from longleaf.metrics import Difference, compare, evaluate
 from longleaf.propensity import inverse_propensity_from_counts

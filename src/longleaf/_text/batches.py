@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from longleaf._characters import CONTEXTUAL
+from longleaf._text.characters import CONTEXTUAL
 
 BATCH_TEXTS = 4096
 BATCH_CHARACTERS = 1 << 24

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._parts import COUNTED, SPARE_BYTES
+from longleaf._fitting.parts import COUNTED, SPARE_BYTES
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]

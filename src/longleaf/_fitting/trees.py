@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._memory import release_unused
-from longleaf._part_store import Facts as Facts
-from longleaf._part_store import PartStore
-from longleaf._part_training import train_by_parts
-from longleaf._validation import Rows
+from longleaf._fitting.memory import release_unused
+from longleaf._fitting.part_store import Facts as Facts
+from longleaf._fitting.part_store import PartStore
+from longleaf._fitting.part_training import train_by_parts
+from longleaf._validation import LabelsLike, Rows, check_features, check_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 
@@ -31,6 +32,26 @@ class TrainingData:
     rows: Rows
     labels: sp.csr_array
     row_weight: npt.NDArray[np.float32] | None
+
+
+def check_training_data(
+    X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None, *, normalize: bool
+) -> TrainingData:
+    """Refuse what nothing can be learned from; ``normalize`` scales rows to unit length."""
+    rows = check_features(X, normalize=normalize)
+    if rows.n_features == 0:
+        raise ValueError(
+            f"X must have features; got 0 feature(s) (shape=({rows.n_rows}, 0)) "
+            "while a minimum of 1 is required."
+        )
+    labels = check_labels(y, name="y")
+    if rows.n_rows != labels.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of rows; got {rows.n_rows} and {labels.shape[0]}."
+        )
+    if rows.n_rows == 0 or labels.nnz == 0:
+        raise ValueError(f"y must have at least one label to train on; got {rows.n_rows} rows with none.")
+    return TrainingData(rows, labels, check_row_weight(sample_weight, rows.n_rows))
 
 
 def train_trees(

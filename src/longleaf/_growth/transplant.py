@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._chunks import Entries, chunk_starts, pack, select_chunks, unpack, weight_bits_of
-from longleaf._tree_edits import EditedTree, Part, holders, part_of
+from longleaf._growth.chunks import Entries, chunk_starts, pack, select_chunks, unpack, weight_bits_of
+from longleaf._growth.tree_edits import EditedTree, Part, holders, part_of
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._parts import joined_length, pieces
+from longleaf._fitting.parts import joined_length, pieces
 from longleaf._validation import DataError
 from longleaf.io._bundle import UNFINISHED, Bundle, Layout, open_bundle, write_arrays, write_bundle
 from longleaf.tree import LabelTree
@@ -129,7 +129,7 @@ def _open_if_intact(path: Path) -> Bundle | None:
 
 
 def _join(path: Path, parts: list[StoredPart]) -> Bundle:
-    """Write the arrays of a whole tree, as `longleaf._parts.join_parts` would join them in memory."""
+    """Write the arrays of a whole tree, as `longleaf._fitting.parts.join_parts` would join them in memory."""
     bundles = [part.bundle for part in parts]
     facts: Facts = {}
     for bundle in bundles:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from longleaf._estimator import LabelEstimator
+from longleaf._base.estimator import LabelEstimator
 
 Settings = dict[str, Any]
 

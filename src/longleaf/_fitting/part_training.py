@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from longleaf import _core
-from longleaf._part_queue import PartQueue
-from longleaf._part_store import Facts, PartStore
+from longleaf._fitting.part_queue import PartQueue
+from longleaf._fitting.part_store import Facts, PartStore
 from longleaf.linear import NodeTrainer
 
 LOOK_SECONDS = 0.1

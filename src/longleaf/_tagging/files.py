@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._estimator import LabelEstimator
-from longleaf._tags import Objects, as_objects
+from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import Objects, as_objects
 from longleaf._validation import ModelError
 from longleaf.br import BR
 from longleaf.io.storage import Folder, pack_strings, unpack_strings

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._chunks import weight_bits_of
-from longleaf._estimator import LabelEstimator
-from longleaf._learning import Lesson, forget, learn, relearn
-from longleaf._placement import Grown
-from longleaf._training import Facts, TrainingData, check_row_weight
+from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.trees import Facts, TrainingData, check_row_weight
+from longleaf._growth.chunks import weight_bits_of
+from longleaf._growth.learning import Lesson, forget, learn, relearn
+from longleaf._growth.placement import Grown
 from longleaf._validation import LabelsLike, check_count, check_labels, check_threads, is_label_lists
 from longleaf.propensity._model import UNKNOWN_COUNT
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from longleaf._estimator import LabelEstimator
-from longleaf._memory import Means, Sizes, UnitSize, account
-from longleaf._sampling import TreeEstimate, fixed_bytes
-from longleaf._training import TrainingData
+from longleaf._base.estimator import LabelEstimator
+from longleaf._fitting.memory import Means, Sizes, UnitSize, account
+from longleaf._fitting.trees import TrainingData
+from longleaf._planning.sampling import TreeEstimate, fixed_bytes
 from longleaf.linear import NodeTrainer
 
 SMALL_UNIT = 1000
