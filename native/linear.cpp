@@ -208,17 +208,15 @@ class UnitTrainer {
     std::fill_n(gap_, kLanes, 0.0);
     std::fill_n(loss_, kLanes, 0.0);
     alignas(32) float margin[kLanes], delta[kLanes];
-    int64_t visits = 0;
-    const size_t n = rows_.size();
-    order_.resize(n);
+    order_.resize(rows_.size());
     std::iota(order_.begin(), order_.end(), 0);
-    random_.shuffle(order_.data(), int64_t(n));
-    for (size_t j = 0; j < n; ++j) {
+    random_.shuffle(order_.data(), int64_t(order_.size()));
+    if (!visit_all) std::erase_if(order_, [&](int32_t i) { return rest_until_[size_t(i)] > epoch; });
+    const size_t visits = order_.size();
+    for (size_t j = 0; j < visits; ++j) {
       const size_t i = size_t(order_[j]);
-      if (j + 2 < n) prefetch_row(size_t(order_[j + 2]));
-      if (j + 1 < n) prefetch_weights(size_t(order_[j + 1]));
-      if (!visit_all && rest_until_[i] > epoch) continue;
-      ++visits;
+      if (j + 2 < visits) prefetch_row(size_t(order_[j + 2]));
+      if (j + 1 < visits) prefetch_weights(size_t(order_[j + 1]));
       const LocalRow x = row(i);
       k.lane_margins(x, weights_.data(), margin);
       float* along = &moved_[i * kLanes];
@@ -240,7 +238,7 @@ class UnitTrainer {
         rest_until_[i] = epoch + (1 << patience_[i]);
       }
     }
-    return visits;
+    return int64_t(visits);
   }
 
   bool gaps_are_small(int lanes) {
