@@ -120,7 +120,15 @@ LONGLEAF = (
     _longleaf(THREE_HINGE, _BINARY | _LOOSE | {"loss": "squared-hinge", "C": 1.0}),
     _longleaf(
         THREE_WIDE,
-        _LOOSE | {"n_trees": 3, "arity": 16, "max_leaf": 100, "C": 0.6, "threshold": 0.15, "random_state": 1},
+        {
+            "n_trees": 3,
+            "arity": 16,
+            "max_leaf": 100,
+            "C": 0.6,
+            "threshold": 0.15,
+            "tolerance": 0.3,  # no figure of quality falls behind that of 0.1 by more than a seed moves it
+            "random_state": 1,
+        },
     ),
     _longleaf(ONE_HINGE, _WIDE | {"loss": "squared-hinge", "C": 1.0, "threshold": 0.05}),
     _longleaf(DEFAULT, {"random_state": 1}),

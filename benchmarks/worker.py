@@ -19,7 +19,7 @@ from benchmarks import measure
 from benchmarks.systems import System
 
 Spec = dict[str, Any]
-PREDICT_RUNS = 3
+PREDICT_RUNS = 5
 
 
 def run(spec: Spec) -> dict[str, Any]:
