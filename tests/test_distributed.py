@@ -73,6 +73,7 @@ def same_bits(a, b):
             assert array.tobytes() == other[name].tobytes(), name
     assert a.training_ == b.training_
     assert a.label_counts_.tobytes() == b.label_counts_.tobytes()
+    assert a.feature_mass_.tobytes() == b.feature_mass_.tobytes()
     assert (a.n_rows_, a.n_features_in_, a.n_labels_) == (b.n_rows_, b.n_features_in_, b.n_labels_)
 
 

@@ -27,7 +27,7 @@ from longleaf._part_store import PartStore
 from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._ranker import LabelRanker
 from longleaf._scratch import scratch_files
-from longleaf._training import Facts, TrainingData, check_row_weight, train_trees
+from longleaf._training import Facts, TrainingData, check_row_weight, feature_mass, train_trees
 from longleaf._validation import (
     LabelsLike,
     Rows,
@@ -259,6 +259,7 @@ class LabelEstimator(LabelRanker):
         validate_data(self, X, skip_check_array=True)  # notes n_features_in_ and the names of the columns
         self.n_rows_, self.n_labels_ = labels.shape
         self.label_counts_ = np.bincount(labels.indices, minlength=self.n_labels_).astype(np.int64)
+        self.feature_mass_ = feature_mass(rows)
         self.origin_ = {"longleaf": __version__, "settings": self._plain_params()}
         return TrainingData(rows, labels, row_weight)
 
@@ -278,7 +279,10 @@ class LabelEstimator(LabelRanker):
         }
         if hasattr(self, "feature_names_in_"):
             meta["feature_names"] = self.feature_names_in_.tolist()
-        return meta, to_arrays(self.label_counts_, self.trees_, self.weights_)
+        arrays = to_arrays(self.label_counts_, self.trees_, self.weights_)
+        if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
+            arrays["feature_mass"] = self.feature_mass_
+        return meta, arrays
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
