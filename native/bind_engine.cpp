@@ -109,19 +109,20 @@ class PyForest {
     const auto page_words = field<uint64_t>(w, "page_words"), bits = field<uint64_t>(w, "bits");
     const auto page_first = field<uint32_t>(w, "page_first"), first_slot = field<uint32_t>(w, "first_slot"),
                first_byte = field<uint32_t>(w, "first_byte");
+    const auto weights = field<int64_t>(w, "weights");
     const auto end = field<uint16_t>(w, "end");
     const auto low = field<float>(w, "low"), bias = field<float>(w, "bias");
     const auto step = field<uint32_t>(w, "step");
     const size_t chunks = dense.shape(0), words = bits.shape(0), pages = chunks * size_t(page_count(features));
     if (node.shape(0) != chunks + 1 || word.shape(0) != chunks + 1 || slot.shape(0) != chunks + 1 ||
-        byte.shape(0) != chunks + 1 || field<int64_t>(w, "weights").shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
+        byte.shape(0) != chunks + 1 || weights.shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
         first_slot.shape(0) != words || first_byte.shape(0) != words || bias.shape(0) != size_t(nodes) ||
         (low.shape(0) != 0 && low.shape(0) != chunks) || step.shape(0) != low.shape(0) || bytes.shape(0) < 8)
       throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
     sizes.insert(sizes.end(), {int64_t(words), int64_t(end.shape(0)), int64_t(bytes.shape(0)) - 8});
     return {int64_t(chunks),   nodes,           features,     node.data(), dense.data(),      word.data(),
-            slot.data(),       byte.data(),     page_words.data(), bits.data(), page_first.data(), first_slot.data(),
-            first_byte.data(), end.data(),      bytes.data(), low.shape(0) ? low.data() : nullptr,
+            slot.data(),       byte.data(),     weights.data(), page_words.data(), bits.data(), page_first.data(),
+            first_slot.data(), first_byte.data(), end.data(),   bytes.data(), low.shape(0) ? low.data() : nullptr,
             step.data(), bias.data()};
   }
   nb::object kept_;
@@ -174,16 +175,18 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
                          In<int64_t> node_indptr, In<int32_t> node_rows, In<float> positive_factor,
                          In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
                          In<float> row_weight, In<int32_t> feature_order, int32_t first_node, int32_t last_node,
-                         const PyForest* initial, int64_t initial_tree, int loss, double tolerance, int max_epochs,
+                         const PyForest* initial, int64_t initial_tree, In<float> past, int loss, double tolerance, int max_epochs,
                          float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
   const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
   if (first_node < 0 || first_node > last_node || last_node > tree.nodes)
     throw std::invalid_argument("first_node and last_node must be a range of the tree's nodes");
+  if (past.shape(0) && past.shape(0) != size_t(features) + 1)
+    throw std::invalid_argument("past must have an element per feature and one for the bias");
   if (initial) check_initial(initial->get(), initial_tree, tree, features);
   const TrainingData task{csr(indptr, indices, data.data(), features), row_scale.data(), given(row_weight), tree,
                           {node_indptr.data(), node_rows.data(), given(positive_factor)}, c_positive.data(),
-                          c_negative.data(), feature_order.data(), initial ? &initial->get() : nullptr, initial_tree};
+                          c_negative.data(), feature_order.data(), initial ? &initial->get() : nullptr, initial_tree, given(past)};
   ChunkArrays out;
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
@@ -266,6 +269,23 @@ nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list
   return to_dict(join_chunks(std::move(nodes), std::move(packed), {bias.data(), bias.data() + bias.shape(0)}, weight_bits));
 }
 
+nb::dict py_regroup_chunks(const PyForest& forest, int64_t tree, In<int32_t> first_child, In<int32_t> label,
+                           In<int64_t> origin, In<float> bias, int threads) {
+  const auto& parts = forest.get().parts();
+  if (tree < 0 || tree >= int64_t(parts.size())) throw std::invalid_argument("tree must name a tree of the model");
+  const ChunkView& old = parts[size_t(tree)].chunks;
+  const size_t nodes = label.shape(0);
+  if (first_child.shape(0) != nodes + 1 || origin.shape(0) != nodes || bias.shape(0) != nodes ||
+      std::any_of(origin.data(), origin.data() + nodes, [&](int64_t v) { return v >= old.nodes; }))
+    throw std::invalid_argument("origin and bias must have an element per node; origin must name the model's nodes");
+  ChunkArrays out;
+  PythonWork(nb::none()).run([&](Work& work) {
+    out = regroup_chunks(old, {int64_t(nodes), first_child.data(), label.data()}, origin.data(), bias.data(),
+                         old.low ? 8 : 32, threads, work);
+  });
+  return to_dict(std::move(out));
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& m) {
@@ -291,13 +311,15 @@ void bind_engine(nb::module_& m) {
         "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(),
         "c_positive"_a.noconvert(), "c_negative"_a.noconvert(), "row_weight"_a.noconvert(),
         "feature_order"_a.noconvert(), nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
-        "initial_tree"_a = 0, "loss"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
+        "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
         "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")
       .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int>(), "first_child"_a, "label"_a, "weights"_a,
            "features"_a, "labels"_a, "link"_a)
+      .def("regroup_chunks", &py_regroup_chunks, "tree"_a, "first_child"_a.noconvert(), "label"_a.noconvert(),
+           "origin"_a.noconvert(), "bias"_a.noconvert(), "threads"_a)
       .def("chunk_entries", &py_chunk_entries, "tree"_a, "chunk"_a)
       .def("node_weights", &py_node_weights, "tree"_a, "node"_a, "features"_a.noconvert())
       .def("log_bounds", [](const PyForest& f, In<float> log_gain) { return to_numpy(f.get().log_bounds(log_gain.data())); },

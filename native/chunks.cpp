@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core.h"
+#include "slots.h"
 
 namespace longleaf {
 
@@ -44,16 +45,6 @@ struct Levels {
   }
 };
 
-int mask_bytes(int width) { return (width + 7) / 8; }
-
-// What a slot of n weights takes, without its `end`.
-int64_t slot_bytes(int64_t n, int width, int weight_size) { return n * weight_size + std::min<int64_t>(n, mask_bytes(width)); }
-// How many weights a slot of so many bytes has.
-int64_t slot_weights(int64_t bytes, int width, int weight_size) {
-  const int64_t mask = mask_bytes(width);
-  return bytes <= mask * (weight_size + 1) ? bytes / (weight_size + 1) : (bytes - mask) / weight_size;
-}
-
 // Appends the entries of one chunk, feature by feature.
 class Packer {
  public:
@@ -71,12 +62,13 @@ class Packer {
 
  private:
   void add_weight(float weight) {
+    if (size_ == 1) {
+      out_.bytes.push_back(weight == 0.0f ? 0 : levels_.encode(weight));
+      return;
+    }
     uint8_t bytes[4];
-    if (size_ == 1)
-      bytes[0] = weight == 0.0f ? 0 : levels_.encode(weight);
-    else
-      std::memcpy(bytes, &weight, 4);
-    out_.bytes.insert(out_.bytes.end(), bytes, bytes + size_);
+    std::memcpy(bytes, &weight, 4);
+    out_.bytes.insert(out_.bytes.end(), bytes, bytes + 4);
   }
   void add_dense(int64_t begin, int64_t end) {
     for (int child = 0; child < width_; ++child) {
@@ -142,6 +134,7 @@ PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features,
   out.weights = int64_t(entries.feature.size());
   out.page_words.assign(size_t(page_count(features)), 0);
   out.page_first.assign(out.page_words.size(), 0);
+  out.bytes.reserve(size_t(out.dense ? slots * width * size : sparse - slots * int64_t(sizeof(out.end[0]))));
   Packer packer(out, entries, width, coded);
   int64_t last_word = -1;
   uint32_t slot = 0;
@@ -213,6 +206,14 @@ Chunk chunk_at(const ChunkView& v, int64_t c) {
           v.low != nullptr,
           v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
           v.low ? v.step[c] : 0};
+}
+
+bool has_feature(const Chunk& chunk, int32_t feature) {
+  const uint64_t words = chunk.page_words[feature / kPageFeatures];
+  const int bit = int(feature / kWordFeatures % 64);
+  if (!(words >> bit & 1)) return false;
+  const int before = std::popcount(words & ((uint64_t(1) << bit) - 1));
+  return chunk.bits[chunk.page_first[feature / kPageFeatures] + uint32_t(before)] >> (feature % kWordFeatures) & 1;
 }
 
 namespace {

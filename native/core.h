@@ -80,6 +80,7 @@ struct ChunkView {
   const int32_t* node = nullptr;
   const uint8_t* dense = nullptr;
   const int64_t *word = nullptr, *slot = nullptr, *byte = nullptr;  // chunks + 1 each
+  const int64_t* weights = nullptr;  // per chunk, how many there are: nothing but a figure to show
   const uint64_t *page_words = nullptr, *bits = nullptr;
   const uint32_t *page_first = nullptr, *first_slot = nullptr, *first_byte = nullptr;
   const uint16_t* end = nullptr;
@@ -107,6 +108,18 @@ struct ChunkEntries {
   std::vector<int32_t> feature;
   std::vector<uint8_t> child;
   std::vector<float> value;
+
+  void reserve(size_t size) {
+    feature.reserve(size);
+    child.reserve(size);
+    value.reserve(size);
+  }
+  void append(int32_t f, uint8_t c, float v) {
+    feature.push_back(f);
+    child.push_back(c);
+    value.push_back(v);
+  }
+  void append(const ChunkEntries& other, size_t e) { append(other.feature[e], other.child[e], other.value[e]); }
 };
 inline constexpr int kChunkWidth = 192;  // 64 slots of 192 32-bit weights end below 65536
 
@@ -126,15 +139,23 @@ PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features,
 ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chunks, std::vector<float> bias,
                         int weight_bits);
 Chunk chunk_at(const ChunkView& view, int64_t chunk);
+bool has_feature(const Chunk& chunk, int32_t feature);  // whether any child has a weight there
 void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_argument if it points outside itself
 
 // ---------------------------------------------------------------- entries.cpp
 
 ChunkEntries unpack_chunk(const ChunkView& view, int64_t chunk);  // a checked one
-// A chunk's entries come block by block of lanes; orders them by feature, then child.
+PackedChunk copy_chunk(const ChunkView& view, int64_t chunk);      // byte by byte
+// Orders a chunk's entries by feature, then child. They come block by block of lanes, each in order: runs are merged.
 void sort_entries(ChunkEntries& entries);
 // The sum of two, each in order; what is too small in sum is dropped.
 ChunkEntries add_entries(const ChunkEntries& a, const ChunkEntries& b, float threshold);
+
+// ---------------------------------------------------------------- regroup.cpp
+
+// The chunks of a tree that was made of another one: origin[v] is the other tree's node that v was, -1 for a new one.
+ChunkArrays regroup_chunks(const ChunkView& old, const TreeView& tree, const int64_t* origin, const float* bias,
+                           int weight_bits, int threads, Work& work);
 
 // ---------------------------------------------------------------- rows.cpp, units.cpp, linear.cpp
 
@@ -178,6 +199,7 @@ struct TrainingData {
   const int32_t* feature_order;          // of all features, the most frequent first
   const Forest* initial = nullptr;       // weights to start from and to stay near, in its tree `initial_tree`
   int64_t initial_tree = 0;
+  const float* past = nullptr;           // per feature, last the bias: old rows that press on it for each new one; null for none
 };
 std::vector<int32_t> features_by_frequency(const int32_t* indices, int64_t size, int64_t features);
 // What training falls apart into: unit u trains the nodes [first_node[u], first_node[u + 1]); the first has the root,

@@ -16,7 +16,8 @@
 // own gap lies far below its share is left alone for one epoch, then two, four, ...; the last epoch visits all.
 //
 // Going on from weights w0: |w - w0|^2 stands for |w|^2. With w = w0 + d that is the same problem in d with the margins
-// w0.x_i added, so nothing changes but these, and w0 is added to what is kept.
+// w0.x_i added, so nothing changes but these, and w0 is added to what is kept. Where a feature's move counts h-fold,
+// h d^2, the problem is the same again in sqrt(h) d, with the feature's values divided by sqrt(h): its `freedom`.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -69,6 +70,7 @@ class UnitTrainer {
     random_ = Random(settings_.seed, uint64_t(unit.first_child));
     random_.shuffle(rows_.data(), int64_t(rows_.size()));
     number_features();
+    find_freedom(unit);
 
     const CsrView& X = data_.X;
     indptr_.assign(1, 0);
@@ -81,13 +83,15 @@ class UnitTrainer {
       const int32_t row = rows_[i];
       local_row_[row] = int32_t(i);
       const float scale = data_.row_scale[row];
-      double square = double(settings_.bias) * settings_.bias, lone_square = 0;
+      double square = double(bias_value_) * bias_value_, lone_square = 0;
       for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
-        const float value = X.data[j] * scale;
         const int32_t local = local_feature_[X.indices[j]];
+        float value = X.data[j] * scale, freedom = 1;
+        if (data_.past) freedom = local == kLone ? freedom_of(X.indices[j], value * value) : freedom_[size_t(local)];
+        value *= freedom;
         square += double(value) * value;
         if (local == kLone) {
-          lone_.push_back({X.indices[j], int32_t(i), value});
+          lone_.push_back({X.indices[j], int32_t(i), value, value * freedom});
           lone_square += double(value) * value;
         } else {
           feature_.push_back(uint32_t(local));
@@ -98,6 +102,7 @@ class UnitTrainer {
       q_.push_back(float(square));
       lone_square_.push_back(float(lone_square));
     }
+    std::sort(lone_.begin(), lone_.end(), [](const Lone& a, const Lone& b) { return a.feature < b.feature; });
   }
 
   // Numbers the features of two rows or more; local_feature_ holds 0 for all others but those of a single row.
@@ -115,6 +120,28 @@ class UnitTrainer {
     ascending_.resize(features_.size());
     std::iota(ascending_.begin(), ascending_.end(), 0);
     std::sort(ascending_.begin(), ascending_.end(), [&](int32_t a, int32_t b) { return features_[a] < features_[b]; });
+  }
+
+  // What the value of a feature is scaled by, so that its weight is held as firmly as old rows hold it; `square` is the
+  // new rows' sum of squares. The families of a unit share it.
+  float freedom_of(int64_t feature, double square) const {
+    return float(1 / std::sqrt(1 + past_cost_ * data_.past[feature] * square));
+  }
+  void find_freedom(const Unit& unit) {
+    bias_value_ = settings_.bias;
+    if (!data_.past) return;
+    past_cost_ = data_.c_negative[unit.first_child];
+    const CsrView& X = data_.X;
+    std::vector<double> square(features_.size());
+    for (int32_t row : rows_)
+      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
+        const int32_t local = local_feature_[X.indices[j]];
+        const double value = double(X.data[j]) * data_.row_scale[row];
+        if (local != kLone) square[size_t(local)] += value * value;
+      }
+    freedom_.resize(features_.size());
+    for (size_t local = 0; local < features_.size(); ++local) freedom_[local] = freedom_of(features_[local], square[local]);
+    bias_value_ *= freedom_of(X.cols, double(rows_.size()) * settings_.bias * settings_.bias);
   }
 
   void set_sides(const Unit& unit, int32_t first, int lanes) {
@@ -220,7 +247,7 @@ class UnitTrainer {
       const LocalRow x = row(i);
       k.lane_margins(x, weights_.data(), margin);
       float* along = &moved_[i * kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += settings_.bias * bias_[lane] + lone_square_[i] * along[lane];
+      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value_ * bias_[lane] + lone_square_[i] * along[lane];
       if (data_.initial)
         for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_[i]] : 1.0f;
@@ -229,7 +256,7 @@ class UnitTrainer {
       if (moved) {
         k.lane_update(x, delta, weights_.data());
         for (int lane = 0; lane < kLanes; ++lane) {
-          bias_[lane] += settings_.bias * delta[lane];
+          bias_[lane] += bias_value_ * delta[lane];
           along[lane] += delta[lane];
         }
         patience_[i] = 0;
@@ -256,32 +283,57 @@ class UnitTrainer {
   }
 
   void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
-    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += settings_.bias * bias_[lane];
-    const float threshold = data_.initial ? 0.0f : settings_.threshold;  // then the sum is what must reach it
-    const auto keep = [&](int32_t feature, const float* weights) {
-      for (int lane = 0; lane < lanes; ++lane) {
-        if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
-        const int32_t child = first + lane, chunk = plan_.chunk_of(child);
-        ChunkEntries& entries = chunks[size_t(chunk - plan_.first_chunk)];
-        entries.feature.push_back(feature);
-        entries.child.push_back(uint8_t(child - plan_.node[size_t(chunk)]));
-        entries.value.push_back(weights[lane]);
+    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += bias_value_ * bias_[lane];
+    auto lone = lone_.begin();
+    const auto keep_lones_before = [&](int32_t feature) {
+      for (; lone != lone_.end() && lone->feature < feature; ++lone) {
+        float weights[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) weights[lane] = lone->step * moved_[size_t(lone->row) * kLanes + lane];
+        keep(lone->feature, weights, first, lanes, chunks);
       }
     };
-    for (int32_t local : ascending_) keep(features_[local], &weights_[size_t(local) * kLanes]);
-    for (const Lone& lone : lone_) {
-      float weights[kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) weights[lane] = lone.value * moved_[size_t(lone.row) * kLanes + lane];
-      keep(lone.feature, weights);
+    for (int32_t local : ascending_) {
+      keep_lones_before(features_[local]);
+      float* weights = &weights_[size_t(local) * kLanes];
+      if (data_.past)
+        for (int lane = 0; lane < kLanes; ++lane) weights[lane] *= freedom_[size_t(local)];
+      keep(features_[local], weights, first, lanes, chunks);
     }
+    keep_lones_before(INT32_MAX);
+  }
+
+  void keep(int32_t feature, const float* weights, int32_t first, int lanes, std::vector<ChunkEntries>& chunks) const {
+    float threshold = settings_.threshold;
+    if (data_.initial) {
+      threshold *= kSmallMove;
+      int large = 0;
+      for (int lane = 0; lane < kLanes; ++lane) large |= std::fabs(weights[lane]) >= threshold;
+      if (!large) return;
+      if (!has_initial(feature, first, lanes)) threshold = settings_.threshold;
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
+      const int32_t child = first + lane, chunk = plan_.chunk_of(child);
+      chunks[size_t(chunk - plan_.first_chunk)].append(feature, uint8_t(child - plan_.node[size_t(chunk)]), weights[lane]);
+    }
+  }
+
+  // Whether any of the block's children starts with a weight of this feature.
+  bool has_initial(int32_t feature, int32_t first, int lanes) const {
+    const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
+    for (int32_t c = plan_.chunk_of(first); c <= plan_.chunk_of(first + lanes - 1); ++c)
+      if (has_feature(chunk_at(chunks, c), feature)) return true;
+    return false;
   }
 
   // A feature that only one of the unit's rows has. Its weight is what that row has moved by times its value: it needs
   // no place among the weights, whose cache lines would be fetched for this row alone.
   struct Lone {
     int32_t feature, row;
-    float value;
+    float value, step;  // step: how far its weight moves as the row does, which is its value unless old rows hold it
   };
+  // Stored weights are rounded by about as much: moves of a smaller share of `threshold` are not worth adding.
+  static constexpr float kSmallMove = 0.1f;
   static constexpr int32_t kLone = -1, kShared = -2;  // in local_feature_, while features are numbered
 
   const TrainingData& data_;
@@ -299,7 +351,9 @@ class UnitTrainer {
   std::vector<float> q_, lone_square_;
   std::vector<Lone> lone_;
 
-  std::vector<float> initial_margin_;
+  std::vector<float> initial_margin_, freedom_;
+  float bias_value_ = 0;
+  double past_cost_ = 0;
 
   // the block's lanes
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
@@ -330,12 +384,17 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
     auto& trainer = trainers[thread];
     if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, rank, work);
     const Unit& unit = units[index];
-    trainer->train(unit, chunks, bias, reports[thread]);
+    if (unit.cost > 0 || !initial) trainer->train(unit, chunks, bias, reports[thread]);
     for (int32_t c = plan.chunk_of(unit.first_child); c <= plan.chunk_of(unit.last_child - 1); ++c) {
       ChunkEntries& entries = chunks[size_t(c - plan.first_chunk)];
+      PackedChunk& chunk = packed[size_t(c - plan.first_chunk)];
+      if (initial && entries.feature.empty()) {
+        chunk = copy_chunk(*initial, c);
+        continue;
+      }
       sort_entries(entries);
       if (initial) entries = add_entries(unpack_chunk(*initial, c), entries, settings.threshold);
-      packed[size_t(c - plan.first_chunk)] = pack_chunk(entries, plan.node[c + 1] - plan.node[c], data.X.cols, settings.weight_bits);
+      chunk = pack_chunk(entries, plan.node[c + 1] - plan.node[c], data.X.cols, settings.weight_bits);
       entries = {};
     }
     work.add(unit.cost / total);

@@ -7,7 +7,8 @@ import scipy.optimize
 import handmade
 import longleaf as ll
 import reference
-from longleaf._growth.learning import UPDATE_COST
+from longleaf import _core
+from longleaf._growth.learning import PRESSING
 from longleaf._growth.tree_edits import leaf_of_label
 from training import TIGHT, WHOLE, texts, unit_rows
 
@@ -52,7 +53,7 @@ def same_model(a, b):
 
 
 @pytest.mark.parametrize("loss", ["log", "squared-hinge"])
-def test_an_update_is_the_least_move_that_the_new_rows_ask_for(loss):
+def test_an_update_is_the_least_move_that_the_new_rows_ask_for_where_old_rows_hold(loss):
     tree = ll.LabelTree.complete(np.arange(N_LABELS), 3, 5)
     settings = {"n_trees": 1, "tree": tree, "loss": loss, "C": 2.0, "C_scale": "none"} | WHOLE | TIGHT
     Y = [[*row, 1 + number % (N_LABELS - 1)] for number, row in enumerate(ROWS)]
@@ -60,21 +61,30 @@ def test_an_update_is_the_least_move_that_the_new_rows_ask_for(loss):
     before = handmade.decode(model.weights_[0], X.shape[1]), np.array(model.weights_[0]["bias"])
     model.partial_fit(X[NEW], Y[NEW])
     after = handmade.decode(model.weights_[0], X.shape[1]), model.weights_[0]["bias"]
-    unit, share = unit_rows(X[NEW]), 50 / 160
-    for node, (held, positive) in reference.node_targets(tree, Y[NEW]).items():
+    unit = [np.column_stack([unit_rows(X[part]), np.ones(X[part].shape[0])]) for part in (OLD, NEW)]
+    old, new = (np.square(rows).sum(axis=0) for rows in unit)
+    targets = reference.node_targets(tree, Y[NEW])
+    for node, (held, positive) in targets.items():
         start = np.append(before[0][:, node], before[1][node]).astype(float)
-        rows = np.column_stack([unit[held], np.ones(len(held))])
         y = np.where(np.isin(held, positive), 1.0, -1.0)
-        start[-1], rows[:, -1] = start[-1] / share**0.5, share**0.5  # the bias moves by the share of new rows
-        expected = least_move(loss, rows, y, start, 2.0 * UPDATE_COST)
-        expected[-1] *= share**0.5
+        beside = np.unique(np.concatenate([targets[other][0] for other in together(tree, node)]))
+        pressing = np.square(unit[1][beside]).sum(axis=0) * old / np.maximum(new, 1e-9)
+        expected = least_move(loss, unit[1][held], y, start, 2.0, 1 + 2.0 * PRESSING * pressing)
         np.testing.assert_allclose(np.append(after[0][:, node], after[1][node]), expected, atol=4e-3)
 
 
-def least_move(loss, rows, y, start, cost):
+def together(tree, node):
+    """Give the nodes that are trained in one unit with this one."""
+    rows = np.zeros(tree.n_nodes + 1, np.int64)
+    starts, _ = _core.training_units(rows, tree.first_child, tree.label)
+    unit = np.searchsorted(starts, node, side="right") - 1
+    return range(max(1, starts[unit]), starts[unit + 1])
+
+
+def least_move(loss, rows, y, start, cost, firmness):
     def value_and_slope(w):
         margin = y * (rows @ w)
-        value, slope = 0.5 * (w - start) @ (w - start), w - start
+        value, slope = 0.5 * firmness @ (w - start) ** 2, firmness * (w - start)
         if loss == "log":
             value += cost * np.logaddexp(0, -margin).sum()
             slope = slope - cost * rows.T @ (y / (1 + np.exp(margin)))
@@ -302,67 +312,3 @@ def test_refit_trains_the_paths_of_its_labels_only():
         np.testing.assert_allclose(after[:, child], wanted[:, child], atol=5e-3)
     assert len(path) > 1
     assert not np.allclose(before, expected, atol=5e-3)
-
-
-# ------------------------------------------------------------ tags by name
-
-TEXTS = ["olive oil", "oil of olives", "wheat flour", "flour and wheat", "red wine", "white wine"]
-TAGS = [["oil"], ["oil", "fruit"], ["cereals"], ["cereals"], ["wine"], ["wine"]]
-
-
-def tagger(**params):
-    estimator = ll.PLT(**({"n_trees": 1, "random_state": 1, "n_jobs": 1} | params))
-    return ll.Tagger(estimator, ll.TextVectorizer(hashing=2**10, min_df=0.0), names={"oil": "Oils"}).fit(
-        TEXTS, TAGS
-    )
-
-
-def suggested(model, text, k=1):
-    return [suggestion.tag for suggestion in model.suggest([text], k=k)[0]]
-
-
-def test_a_tagger_learns_new_tags_by_name(tmp_path):
-    model = tagger()
-    before = list(model.classes_)
-    model.save(tmp_path / "t.ll")
-    model = ll.load(tmp_path / "t.ll")
-    model.partial_fit(["cod and herring", "herring in oil"], [["fish"], ["fish", "oil"]])
-    assert list(model.classes_) == [*before, "fish"]
-    assert suggested(model, "herring") == ["fish"]
-    assert suggested(model, "wheat flour") == ["cereals"]
-    model.save(tmp_path / "t2.ll")
-    assert suggested(ll.load(tmp_path / "t2.ll"), "herring") == ["fish"]
-
-
-def test_tags_are_added_renamed_and_removed_by_name():
-    model = tagger().add_labels(["beer"])
-    assert "beer" not in suggested(model, "white beer", k=10)
-    model.add_labels(["fish"], ["cod and herring"], [["fish"]])
-    assert list(model.classes_[-2:]) == ["beer", "fish"]
-    model.rename_labels({"oil": "fats", "wine": "oil"})
-    assert suggested(model, "olive oil") == ["fats"]
-    assert suggested(model, "red wine") == ["oil"]
-    assert model.names == {"fats": "Oils"}
-    model.remove_labels(["fats"])
-    assert "fats" not in suggested(model, "olive oil", k=10)
-    assert list(model.classes_[-2:]) == ["beer", "fish"]
-
-
-def test_a_tagger_trains_the_paths_of_a_tag_anew():
-    model = tagger().partial_fit(["cod"], [["fish"]])
-    model.refit([*TEXTS, "cod"], [*TAGS, ["fish"]], labels=["fish"])
-    assert suggested(model, "cod") == ["fish"]
-    assert model.estimator_.n_rows_ == 7
-
-
-def test_a_tagger_says_what_it_cannot_learn():
-    model = tagger()
-    with pytest.raises(ValueError, match="labels must be new tags; 'oil' is there already"):
-        model.add_labels(["oil"])
-    with pytest.raises(ValueError, match="'wine' would name two"):
-        model.rename_labels({"oil": "wine"})
-    with pytest.raises(ValueError, match="labels must name tags that occur in training; 'tea' does not"):
-        model.remove_labels(["tea"])
-    flat = ll.Tagger(ll.BR(n_jobs=1)).fit(TEXTS, TAGS)
-    with pytest.raises(TypeError, match="estimator must be a PLT to go on learning; got BR"):
-        flat.partial_fit(["cod"], [["fish"]])

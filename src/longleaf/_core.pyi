@@ -99,6 +99,7 @@ def train_nodes(
     last_node: int,
     initial: Forest | None = None,
     initial_tree: int = 0,
+    past: NDArray[np.float32],
     loss: int,
     tolerance: float,
     max_epochs: int,
@@ -132,6 +133,15 @@ class Forest:
         labels: int,
         link: int,
     ) -> None: ...
+    def regroup_chunks(
+        self,
+        tree: int,
+        first_child: NDArray[np.int32],
+        label: NDArray[np.int32],
+        origin: NDArray[np.int64],
+        bias: NDArray[np.float32],
+        threads: int,
+    ) -> WeightArrays: ...
     def chunk_entries(
         self, tree: int, chunk: int
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]: ...

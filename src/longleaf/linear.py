@@ -114,11 +114,13 @@ class NodeTrainer:
         threads: int,
         progress: Callable[[float], None] | None = None,
         initial: tuple[_core.Forest, int] | None = None,
+        past: npt.NDArray[np.float32] | None = None,
     ) -> tuple[_core.WeightArrays, dict[str, int]]:
         """Train the nodes of some units, all by default; give their weight arrays and what it took.
 
         With ``initial``, a model's forest and which of its trees this is, training goes on from its weights
-        and stays near them.
+        and stays near them; ``past`` [features + 1] says how much presses on each feature's weight, and last
+        on the bias, from old rows, for what there is of the feature in these.
         """
         forest, number = initial or (None, 0)
         nothing = np.zeros(0, np.float32)
@@ -139,6 +141,7 @@ class NodeTrainer:
             last_node=self.tree.n_nodes if last_node is None else last_node,
             initial=forest,
             initial_tree=number,
+            past=nothing if past is None else past,
             loss=LOSSES[self.settings.loss],
             tolerance=self.settings.tolerance,
             max_epochs=self.settings.max_epochs,

@@ -77,6 +77,9 @@ class PLT(LabelLearner):
     ----------
     label_counts_ : int64 array [labels]
         How often each label occurred in training; propensities come from it.
+    feature_mass_ : int64 array [features]
+        How much of the rows each feature makes up, its shares of their squared lengths in 1 / 2^24: it
+        says how far `partial_fit` may move a weight.
     n_features_in_, n_rows_, n_labels_ : int
         The sizes of the training data.
     feature_names_in_ : array of str objects [features]

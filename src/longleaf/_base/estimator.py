@@ -26,7 +26,7 @@ from longleaf._fitting.clustering import ClusterSettings
 from longleaf._fitting.memory import parse_memory, release_unused, resident_bytes
 from longleaf._fitting.part_store import PartStore
 from longleaf._fitting.scratch import scratch_files
-from longleaf._fitting.trees import Facts, TrainingData, check_training_data, train_trees
+from longleaf._fitting.trees import Facts, TrainingData, check_training_data, feature_mass, train_trees
 from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._validation import (
     LabelsLike,
@@ -244,6 +244,7 @@ class LabelEstimator(LabelRanker):
         validate_data(self, X, skip_check_array=True)  # notes n_features_in_ and the names of the columns
         self.n_rows_, self.n_labels_ = data.labels.shape
         self.label_counts_ = np.bincount(data.labels.indices, minlength=self.n_labels_).astype(np.int64)
+        self.feature_mass_ = feature_mass(data.rows)
         self.origin_ = {"longleaf": __version__, "settings": self._plain_params()}
         return data
 
@@ -263,7 +264,10 @@ class LabelEstimator(LabelRanker):
         }
         if hasattr(self, "feature_names_in_"):
             meta["feature_names"] = self.feature_names_in_.tolist()
-        return meta, to_arrays(self.label_counts_, self.trees_, self.weights_)
+        arrays = to_arrays(self.label_counts_, self.trees_, self.weights_)
+        if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
+            arrays["feature_mass"] = self.feature_mass_
+        return meta, arrays
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:

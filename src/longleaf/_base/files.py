@@ -47,6 +47,8 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
         "n_labels_": len(label_counts),
         "origin_": meta["origin"],
     }
+    if "feature_mass" in folder.arrays:
+        attributes["feature_mass_"] = folder.arrays["feature_mass"]
     if "feature_names" in meta:
         attributes["feature_names_in_"] = np.array(meta["feature_names"], dtype=object)
     return attributes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 
 logger = logging.getLogger("longleaf")
+
+PIECE = 1 << 24
+"""About so many entries are summed at a time: the rows may be on disk."""
+MASS_UNIT = 1 << 24
 
 Progress = Callable[[float], None] | None
 
@@ -89,6 +94,22 @@ def train_trees(
                 settings.tolerance,
             )
     return [weights for weights, _ in trained], [facts for _, facts in trained]
+
+
+def feature_mass(rows: Rows) -> npt.NDArray[np.int64]:
+    """Say how much of the rows each feature makes up: the sum of its shares of their squared lengths.
+
+    In whole numbers of 1 / ``MASS_UNIT``, so that sums are the same in any order, on any number of machines.
+    """
+    scale = _core.row_scales(rows.indptr, rows.data)
+    mass = np.zeros(rows.n_features, np.int64)
+    cuts = np.searchsorted(rows.indptr, np.arange(0, len(rows.indices), PIECE))
+    for first, last in pairwise([*np.unique(cuts).tolist(), rows.n_rows]):
+        piece = slice(int(rows.indptr[first]), int(rows.indptr[last]))
+        value = rows.data[piece] * np.repeat(scale[first:last], np.diff(rows.indptr[first : last + 1]))
+        units = np.rint(value.astype(np.float64) ** 2 * MASS_UNIT)
+        mass += np.bincount(rows.indices[piece], units, rows.n_features).astype(np.int64)
+    return mass
 
 
 def check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[np.float32] | None:

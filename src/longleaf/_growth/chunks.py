@@ -1,4 +1,4 @@
-"""Chunks of weights one by one: taken from models, read back into entries, packed again.
+"""Chunks of weights one by one: taken from models, read back into entries.
 
 ``ChunkView`` in ``native/core.h`` says what each array holds.
 """
@@ -92,10 +92,15 @@ def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArra
     return piece | {"end": arrays["end"][slot], "bytes": arrays["bytes"][byte]}
 
 
+def forest_of(tree: LabelTree, weights: _core.WeightArrays, n_features: int, link: int = 0) -> _core.Forest:
+    """Make a tree and its weights ready to be searched or read."""
+    n_labels = int(tree.label.max()) + 1
+    return _core.Forest([tree.first_child], [tree.label], [weights], n_features, n_labels, link)
+
+
 def unpack(tree: LabelTree, weights: _core.WeightArrays, chunks: Ints, n_features: int) -> Entries:
     """Read the weights of some chunks of a tree."""
-    n_labels = int(tree.label.max()) + 1
-    forest = _core.Forest([tree.first_child], [tree.label], [weights], n_features, n_labels, 0)
+    forest = forest_of(tree, weights, n_features)
     found = [forest.chunk_entries(0, int(chunk)) for chunk in chunks]
     first = weights["node"][chunks].astype(np.int64)
     nodes = [start + child.astype(np.int64) for start, (_, child, _) in zip(first, found, strict=True)]
@@ -103,27 +108,6 @@ def unpack(tree: LabelTree, weights: _core.WeightArrays, chunks: Ints, n_feature
         np.concatenate([np.zeros(0, np.int64), *(feature for feature, _, _ in found)]),
         np.concatenate([np.zeros(0, np.int64), *nodes]),
         np.concatenate([np.zeros(0, np.float32), *(value for _, _, value in found)]),
-    )
-
-
-def pack(
-    tree: LabelTree, entries: Entries, bias: Floats, n_features: int, weight_bits: int
-) -> _core.WeightArrays:
-    """Pack entries of a tree's nodes, in any order, into the arrays that a model holds."""
-    starts = chunk_starts(tree)
-    chunk = np.searchsorted(starts, entries.node, side="right") - 1
-    order = np.lexsort((entries.node, entries.feature, chunk))
-    chunk, feature, node = chunk[order], entries.feature[order], entries.node[order]
-    cuts = np.searchsorted(chunk, np.arange(1, len(starts)))
-    return _core.assemble_chunks(
-        tree.first_child,
-        tree.label,
-        np.split(feature.astype(np.int32), cuts),
-        np.split((node - starts[chunk]).astype(np.uint8), cuts),
-        np.split(entries.value[order], cuts),
-        np.ascontiguousarray(bias, np.float32),
-        n_features,
-        weight_bits,
     )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf._base.estimator import LabelEstimator
-from longleaf._fitting.trees import Facts, TrainingData, check_row_weight
+from longleaf._fitting.trees import Facts, TrainingData, check_row_weight, feature_mass
 from longleaf._growth.chunks import weight_bits_of
 from longleaf._growth.learning import Lesson, forget, learn, relearn
 from longleaf._growth.placement import Grown
@@ -64,7 +64,9 @@ class LabelLearner(LabelEstimator):
         data = self._check_lesson(X, y, sample_weight)
         counts = np.bincount(data.labels.indices, minlength=data.labels.shape[1])
         counts[: self.n_labels_] += self.label_counts_
-        lesson = self._lesson(data, counts, self.n_rows_ + data.rows.n_rows)
+        known = getattr(self, "feature_mass_", None)
+        mass = None if known is None else known + feature_mass(data.rows)
+        lesson = self._lesson(data, counts, mass, self.n_rows_ + data.rows.n_rows)
         self._take_in(lesson, lambda grown, seed: learn(grown, lesson, seed), progress)
         return self
 
@@ -93,7 +95,7 @@ class LabelLearner(LabelEstimator):
         n_labels = data.labels.shape[1]
         chosen = np.arange(n_labels) if labels is None else _check_label_numbers(labels, n_labels)
         counts = np.bincount(data.labels.indices, minlength=n_labels)
-        lesson = self._lesson(data, counts, data.rows.n_rows)
+        lesson = self._lesson(data, counts, feature_mass(data.rows), data.rows.n_rows)
         self._take_in(lesson, lambda grown, seed: relearn(grown, chosen, lesson, seed), progress)
         return self
 
@@ -136,7 +138,8 @@ class LabelLearner(LabelEstimator):
         """
         check_is_fitted(self)
         gone = _check_label_numbers(labels, self.n_labels_)
-        trees = [forget(grown, gone, self.n_features_in_) for grown in self._check_some_stay(gone)]
+        size, threads = self.n_features_in_, check_threads(self.n_jobs)
+        trees = [forget(grown, gone, size, threads) for grown in self._check_some_stay(gone)]
         counts = np.array(self.label_counts_)
         counts[gone] = 0
         self.trees_, self.weights_ = [grown.tree for grown in trees], [grown.weights for grown in trees]
@@ -171,10 +174,11 @@ class LabelLearner(LabelEstimator):
         labels = sp.csr_array((labels.data, labels.indices, labels.indptr), shape=shape)
         return TrainingData(rows, labels, check_row_weight(sample_weight, rows.n_rows))
 
-    def _lesson(self, data: TrainingData, counts: npt.NDArray[np.int64], n_rows: int) -> Lesson:
+    def _lesson(self, data: TrainingData, counts: Ints, mass: Ints | None, n_rows: int) -> Lesson:
         return Lesson(
             data,
             counts.astype(np.int64),
+            mass,
             n_rows,
             replace(self._solver_settings(), weight_bits=weight_bits_of(self.weights_[0])),
             self._link,
@@ -196,6 +200,8 @@ class LabelLearner(LabelEstimator):
         self.weights_ = [grown.weights for grown, _ in taken]
         self.training_ = [facts for _, facts in taken]
         self.n_rows_ = lesson.n_rows
+        if lesson.feature_mass is not None:
+            self.feature_mass_ = lesson.feature_mass
         self._note_counts(lesson.label_counts)
 
     def _note_counts(self, counts: npt.NDArray[np.int64]) -> None:

@@ -1,15 +1,20 @@
 """Trees that go on learning: new rows, new labels, families trained anew.
 
 Problem: a trained tree with weights ``w0``, and new rows. Training anew on old and new rows together would
-minimise ``|w|^2 / 2 + sum of C loss`` at each node. The old rows are gone; what they taught is ``w0``. So
-each classifier on the path of a new row becomes the minimiser of
+minimise ``|w|^2 / 2 + sum of C loss`` at each node. The old rows are gone; what they taught is ``w0``, and
+how firmly they hold a weight there is the curvature of their loss: ``C`` times the sum of squares of its
+feature over those of them that press on it. So each classifier on the path of a new row becomes the
+minimiser of
 
-    |w - w0|^2 / 2 + sum over the new rows of its parent of  C loss(y w.x),
+    sum over features f of (1 + PRESSING C s_f) (w_f - w0_f)^2 / 2  +  sum over new rows of C loss(y w.x),
 
-and every classifier that has no new row at its parent stays as it is, byte by byte. The bias is a weight like
-any other, but of a feature that every old row had too: were it as free as the weight of a word that is new,
-a batch of rows that all carry a label would give that label to everything. So it moves by the share of the
-new rows among all: its feature's value is that of `fit` times the square root of the share.
+``s_f`` being the sum of squares of f over the old rows of the node's parent. It is not known any more. But
+the new rows of the parent have such a sum, and the model knows how much of f there was in all rows: taken
+is the former, times how much of f the old rows had for what the new ones have. The bias is a feature of all
+rows. Every classifier that has no new row at its parent stays as it is, byte by byte.
+
+Source: the Laplace approximation with a diagonal Hessian, as in algorithm 3 of Chapelle and Li (2011), "An
+empirical evaluation of Thompson sampling", and in elastic weight consolidation (Kirkpatrick et al. 2017).
 """
 
 from __future__ import annotations
@@ -20,19 +25,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._fitting.trees import Facts, TrainingData
+from longleaf._fitting.trees import Facts, TrainingData, feature_mass
 from longleaf._growth.placement import Grown, place_labels, split_clusters
-from longleaf._growth.transplant import carry, part_weights, put_back
+from longleaf._growth.transplant import carry, put_back
 from longleaf._growth.tree_edits import Part, holders, leaf_of_label, part_of, with_leaves, without_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
 
-UPDATE_COST = 4.0
-"""C of an update, as a multiple of that of `fit`: measured on a stream, see docs/learning.md."""
-START_BELOW = 0.3
-"""How far below its siblings' median bias a new label's starts: they have rows in the past, it has none."""
+PRESSING = 0.3
+"""The share of the old rows that press on the weights: measured on a stream, see docs/learning.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +46,9 @@ class Lesson:
     ----------
     data : TrainingData
         Labels have a column for every label of the model.
-    label_counts, n_rows
-        Of all rows that the model has learned from, these included: costs follow them.
+    label_counts, feature_mass, n_rows
+        Of all rows that the model has learned from, these included; costs follow the labels' counts, and
+        the features' mass may be unknown.
     settings : SolverSettings
     link, threads : int
     max_leaf : int, optional
@@ -54,6 +58,7 @@ class Lesson:
 
     data: TrainingData
     label_counts: npt.NDArray[np.int64]
+    feature_mass: npt.NDArray[np.int64] | None
     n_rows: int
     settings: SolverSettings
     link: int
@@ -65,10 +70,7 @@ class Lesson:
 def learn(grown: Grown, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
     """Place the labels that have no leaf, then update every classifier on the paths of the rows."""
     grown = add_missing(grown, lesson)
-    Y = lesson.data.labels
-    leaves = leaf_of_label(grown.tree, Y.shape[1])[np.unique(Y.indices)]
-    part = part_of(grown.tree, holders(grown.tree, leaves[leaves >= 0]))
-    grown, facts = train_part(grown, part, lesson, seed, stay=True)
+    grown, facts = update(grown, lesson, seed)
     if lesson.max_leaf is not None:
         grown = split_clusters(
             grown,
@@ -87,16 +89,16 @@ def relearn(grown: Grown, labels: Ints, lesson: Lesson, seed: int) -> tuple[Grow
     grown = add_missing(grown, lesson)
     leaves = leaf_of_label(grown.tree, lesson.data.labels.shape[1])[labels]
     part = part_of(grown.tree, holders(grown.tree, leaves[leaves >= 0]))
-    return train_part(grown, part, lesson, seed, stay=False)
+    return train_part(grown, part, lesson, seed)
 
 
-def forget(grown: Grown, labels: Ints, n_features: int) -> Grown:
+def forget(grown: Grown, labels: Ints, n_features: int, threads: int) -> Grown:
     """Take the leaves of labels out of the tree; all other probabilities stay as they are."""
     edited = without_labels(grown.tree, labels)
     if edited.tree.n_nodes == grown.tree.n_nodes:
         return grown
     none = np.zeros(edited.tree.n_nodes, np.float32)
-    return Grown(edited.tree, carry(grown.tree, grown.weights, edited, none, n_features))
+    return Grown(edited.tree, carry(grown.tree, grown.weights, edited, none, n_features, threads))
 
 
 def add_missing(grown: Grown, lesson: Lesson) -> Grown:
@@ -111,46 +113,62 @@ def add_missing(grown: Grown, lesson: Lesson) -> Grown:
     bias = np.zeros(edited.tree.n_nodes, np.float32)
     added = np.flatnonzero(edited.origin < 0)
     bias[added] = starting_bias(grown, parents)[np.searchsorted(new, edited.tree.label[added])]
-    return Grown(edited.tree, carry(grown.tree, grown.weights, edited, bias, rows.n_features))
+    weights = carry(grown.tree, grown.weights, edited, bias, rows.n_features, lesson.threads)
+    return Grown(edited.tree, weights)
 
 
 def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
-    """Give a bias for a new leaf below each parent, by its siblings: none of their old rows has its label."""
+    """Give a new leaf below each parent its siblings' median bias: no old row of theirs has its label."""
     tree, bias = grown.tree, grown.weights["bias"]
     found = {}
     for parent in np.unique(parents):
         children = np.arange(tree.first_child[parent], tree.first_child[parent + 1])
-        found[int(parent)] = np.median(bias[children[tree.label[children] >= 0]]) - START_BELOW
+        found[int(parent)] = np.median(bias[children[tree.label[children] >= 0]])
     return np.array([found[int(parent)] for parent in parents], np.float32)
 
 
-def train_part(grown: Grown, part: Part, lesson: Lesson, seed: int, *, stay: bool) -> tuple[Grown, Facts]:
-    """Train the classifiers of a part of a tree, from nothing or so that they stay near what they are."""
-    Y = lesson.data.labels
-    leaf = leaf_of_label(grown.tree, Y.shape[1])
+def update(grown: Grown, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
+    """Move the classifiers on the paths of the rows from where they are; families without rows are copied."""
+    data, tree = lesson.data, grown.tree
+    trainer = NodeTrainer.prepare(
+        data.rows, data.labels, tree, lesson.settings, seed=seed, row_weight=data.row_weight
+    )
+    costs = lifetime_costs(tree, lesson.label_counts, lesson.n_rows, lesson.settings)
+    weights, facts = replace(trainer, costs=costs).train(
+        threads=lesson.threads,
+        initial=(grown.forest(data.rows.n_features, lesson.link), 0),
+        past=press_of_the_past(lesson),
+    )
+    return Grown(tree, weights), facts
+
+
+def train_part(grown: Grown, part: Part, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
+    """Train the classifiers of a part of a tree from nothing."""
+    data = lesson.data
+    leaf = leaf_of_label(grown.tree, data.labels.shape[1])
     place = np.where(leaf >= 0, part.place[np.maximum(leaf, 0)], -1)
     trainer = NodeTrainer.prepare(
-        lesson.data.rows,
-        _renumber(Y, place, part.tree.n_nodes),
+        data.rows,
+        _renumber(data.labels, place, part.tree.n_nodes),
         part.tree,
         lesson.settings,
         seed=seed,
-        row_weight=lesson.data.row_weight,
+        row_weight=data.row_weight,
     )
-    initial = None
-    if stay:
-        part_forest = Grown(part.tree, part_weights(grown.weights, part)).forest(
-            lesson.data.rows.n_features, lesson.link
-        )
-        initial = part_forest, 0
-        costs = lifetime_costs(grown.tree, lesson.label_counts, lesson.n_rows, lesson.settings)
-        costs *= UPDATE_COST
-        bias = lesson.settings.bias * np.sqrt(lesson.data.rows.n_rows / lesson.n_rows)
-        trainer = replace(
-            trainer, costs=costs[part.nodes], settings=replace(lesson.settings, bias=float(bias))
-        )
-    trained, facts = trainer.train(threads=lesson.threads, initial=initial)
+    trained, facts = trainer.train(threads=lesson.threads)
     return Grown(grown.tree, put_back(grown.tree, grown.weights, part, trained)), facts
+
+
+def press_of_the_past(lesson: Lesson) -> npt.NDArray[np.float32]:
+    """Give, per feature and last for the bias, how many old rows press on it for each new row that has it."""
+    rows = lesson.data.rows
+    share = (lesson.n_rows - rows.n_rows) / rows.n_rows
+    if lesson.feature_mass is None:
+        ratio = np.full(rows.n_features, share)
+    else:
+        new = feature_mass(rows)
+        ratio = (lesson.feature_mass - new) / np.maximum(new, 1)
+    return (PRESSING * np.append(ratio, share)).astype(np.float32)
 
 
 def _renumber(Y: sp.csr_array, place: Ints, n_places: int) -> sp.csr_array:

@@ -1,10 +1,11 @@
 """Where new labels go in a tree, and how a cluster that has outgrown its size is split.
 
 Problem: a label that the tree has no leaf for, and rows that carry it. Which cluster (a node whose children
-are all leaves) should it join? Here: the one whose probability those rows' mean logarithm is highest for,
-so that a search for such rows passes by the new leaf. A cluster of more than ``max_leaf`` labels gets
-clusters of its own between it and its leaves, by the k-means that `fit` builds trees with, on the labels'
-weights; the new nodes are certain at first, so that no probability changes.
+are all leaves) should it join? Here: the one whose probability those rows' mean logarithm is highest for, so
+that a search for such rows passes by the new leaf, unless it is crowded: `fit` makes clusters of equal size.
+A cluster of more than ``max_leaf`` labels gets clusters of its own between it and its leaves, by the k-means
+that `fit` builds trees with, on the labels' weights; the new nodes are certain at first, so that no
+probability changes.
 
 Source: online probabilistic label trees (Jasinska-Kobus et al., AISTATS 2021), whose trees grow with a
 stream; there a label goes down the tree greedily, here the search looks at all clusters.
@@ -13,6 +14,7 @@ stream; there a label goes down the tree greedily, here the search looks at all 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._fitting.clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
-from longleaf._growth.chunks import Entries, ranges, unpack
+from longleaf._growth.chunks import Entries, forest_of, ranges, unpack
 from longleaf._growth.transplant import carry, part_weights
 from longleaf._growth.tree_edits import Part, part_of, with_clusters
 from longleaf._validation import Rows
@@ -35,6 +37,8 @@ CANDIDATES = 8
 """So many of the best clusters of each row are looked at."""
 MOST_ROWS = 32
 """So many rows speak for a label at most, its first ones."""
+CROWDING = 4.0
+"""What the logarithm of its size costs a cluster; without, a batch's new labels crowd into a few."""
 SMALLEST = 1e-30
 FEWEST_LEAVES = 4
 """Fewer leaves are not worth a split: a node with a single child has nothing to tell apart."""
@@ -51,10 +55,7 @@ class Grown:
 
     def forest(self, n_features: int, link: int) -> _core.Forest:
         """Make it ready to be searched."""
-        n_labels = int(self.tree.label.max()) + 1
-        return _core.Forest(
-            [self.tree.first_child], [self.tree.label], [self.weights], n_features, n_labels, link
-        )
+        return forest_of(self.tree, self.weights, n_features, link)
 
 
 def place_labels(grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int) -> Ints:
@@ -86,7 +87,7 @@ def place_labels(grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, lin
 def _best_clusters(
     grown: Grown, clusters: Part, rows: Rows, row: Ints, label: Ints, link: int, threads: int
 ) -> Ints:
-    """Give per label the cluster of the highest mean log probability; (`row`, `label`) are pairs."""
+    """Give per label the cluster that it should join; (`row`, `label`) are pairs."""
     forest = Grown(clusters.tree, part_weights(grown.weights, clusters)).forest(rows.n_features, link)
     asked, which = np.unique(row, return_inverse=True)
     some = _take_rows(rows, asked)
@@ -116,9 +117,28 @@ def _best_clusters(
     )
     logs = np.log(np.maximum(probability, SMALLEST), dtype=np.float64)
     mean = np.bincount(pair[order], logs, len(pairs)) / count
-    ranked = np.lexsort((pairs[:, 1], -mean, pairs[:, 0]))
-    winner = ranked[np.searchsorted(pairs[ranked, 0], np.arange(label[-1] + 1))]
-    return np.asarray(pairs[winner, 1], np.int64)
+    return _spread(pairs, mean, np.diff(grown.tree.first_child)[clusters.nodes])
+
+
+def _spread(pairs: Ints, score: npt.NDArray[np.float64], sizes: npt.NDArray[np.integer]) -> Ints:
+    """Choose a cluster for each label, one label after the other, by score and by how full it is by then.
+
+    Parameters
+    ----------
+    pairs : int64 array [pairs, 2]
+        Labels in order, 0 first, and the clusters that each may join.
+    score : float64 array [pairs]
+    sizes : int array [clusters]
+        How many children each cluster has.
+    """
+    size = sizes.astype(np.float64)
+    bounds = np.searchsorted(pairs[:, 0], np.arange(pairs[-1, 0] + 2))
+    chosen = np.empty(len(bounds) - 1, np.int64)
+    for label, (begin, end) in enumerate(pairwise(bounds)):
+        clusters = pairs[begin:end, 1]
+        chosen[label] = clusters[np.argmax(score[begin:end] - CROWDING * np.log(size[clusters]))]
+        size[chosen[label]] += 1
+    return chosen
 
 
 def _take_rows(rows: Rows, chosen: Ints) -> Rows:
@@ -151,7 +171,7 @@ def split_clusters(
         cluster_of[children] = groups + cluster_of.max() + 1
     edited = with_clusters(tree, cluster_of)
     certain = np.full(edited.tree.n_nodes, CERTAIN[link == LOGISTIC_LINK], np.float32)
-    weights = carry(tree, grown.weights, edited, certain, n_features)
+    weights = carry(tree, grown.weights, edited, certain, n_features, threads)
     return split_clusters(
         Grown(edited.tree, weights),
         n_features,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from dask.sizeof import sizeof
 
-from longleaf._fitting.trees import TrainingData
+from longleaf._fitting.trees import TrainingData, feature_mass
 from longleaf._validation import Rows
 from longleaf.linear import node_rows
 from longleaf.tree import LabelTree
@@ -39,6 +39,11 @@ def sizes(data: TrainingData) -> Sizes:
 def count_labels(data: TrainingData) -> Ints:
     """Count the rows of each label."""
     return np.bincount(data.labels.indices, minlength=data.labels.shape[1]).astype(np.int64)
+
+
+def weigh_features(data: TrainingData) -> Ints:
+    """Say how much of the rows each feature makes up."""
+    return feature_mass(data.rows)
 
 
 def count_features(data: TrainingData) -> Ints:

@@ -78,8 +78,10 @@ def fit(
         held = run.gather([run.submit("sizes", _blocks.sizes, one) for one in data])
         total = check_sizes(held)
         data = _add_weights(run, data, held, sample_weight)
-        counts = run.gather([count(run, "labels", _blocks.count_labels, data)])[0]
+        counted = (("labels", _blocks.count_labels), ("mass", _blocks.weigh_features))
+        counts, mass = run.gather([count(run, name, function, data) for name, function in counted])
         _note_sizes(model, X, total, counts)
+        model.feature_mass_ = mass
         settings = model._weigh_labels(settings)
         random = check_random_state(model.random_state)
         seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
