@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._validation import check_count
+from longleaf._validation import ModelError, check_count
 from longleaf.io.storage import Folder
 from longleaf.tree import LabelTree
 
@@ -48,10 +48,19 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
         "origin_": meta["origin"],
     }
     if "feature_mass" in folder.arrays:
-        attributes["feature_mass_"] = folder.arrays["feature_mass"]
+        attributes["feature_mass_"] = _check_mass(folder.arrays["feature_mass"], meta["features"])
     if "feature_names" in meta:
         attributes["feature_names_in_"] = np.array(meta["feature_names"], dtype=object)
     return attributes
+
+
+def _check_mass(mass: npt.NDArray[Any], n_features: int) -> npt.NDArray[Any]:
+    if mass.dtype != np.int64 or mass.shape != (n_features,):
+        raise ModelError(
+            f"feature_mass must be int64 of shape ({n_features},), one per feature; "
+            f"got {mass.dtype} of shape {mass.shape}."
+        )
+    return mass
 
 
 def plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from longleaf.tree import LabelTree
 
 logger = logging.getLogger("longleaf")
 
-PIECE = 1 << 24
+PIECE = 1 << 18
 """About so many entries are summed at a time: the rows may be on disk."""
 MASS_UNIT = 1 << 24
 
