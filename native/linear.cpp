@@ -25,10 +25,9 @@
 #include <utility>
 
 #include "forest.h"
-#include "huge.h"
 #include "kernels.h"
 #include "random.h"
-#include "units.h"
+#include "unit_rows.h"
 
 namespace longleaf {
 
@@ -39,11 +38,10 @@ class UnitTrainer {
  public:
   UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan,
               const std::vector<int32_t>& rank, const Work& work)
-      : data_(data), settings_(settings), plan_(plan), rank_(rank), work_(work), local_feature_(data.X.cols, 0),
-        local_row_(data.X.rows, -1) {}
+      : data_(data), settings_(settings), plan_(plan), work_(work), rows_(data, settings, rank) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
-    gather(unit);
+    rows_.gather(unit);
     if (data_.initial) find_initial_margins(unit);
     for (int32_t first = unit.first_child; first < unit.last_child; first += kLanes) {
       const int lanes = std::min<int32_t>(kLanes, unit.last_child - first);
@@ -52,108 +50,19 @@ class UnitTrainer {
       descend(first, lanes, report);
       keep_weights(first, lanes, chunks, bias);
     }
-    for (int32_t row : rows_) local_row_[row] = -1;
-    for (int32_t feature : features_) local_feature_[feature] = 0;
-    for (const Lone& lone : lone_) local_feature_[lone.feature] = 0;
   }
 
  private:
-  // Copies the unit's rows in random order, their features renumbered to 0, 1, ... by falling frequency.
-  void gather(const Unit& unit) {
-    rows_.clear();
-    for (int32_t family : unit.families)
-      for (int32_t row : data_.rows.of(family))
-        if (local_row_[row] < 0) {
-          local_row_[row] = 0;
-          rows_.push_back(row);
-        }
-    random_ = Random(settings_.seed, uint64_t(unit.first_child));
-    random_.shuffle(rows_.data(), int64_t(rows_.size()));
-    number_features();
-    find_freedom(unit);
-
-    const CsrView& X = data_.X;
-    indptr_.assign(1, 0);
-    feature_.clear();
-    value_.clear();
-    q_.clear();
-    lone_.clear();
-    lone_square_.clear();
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      const int32_t row = rows_[i];
-      local_row_[row] = int32_t(i);
-      const float scale = data_.row_scale[row];
-      double square = double(bias_value_) * bias_value_, lone_square = 0;
-      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
-        const int32_t local = local_feature_[X.indices[j]];
-        float value = X.data[j] * scale, freedom = 1;
-        if (data_.past) freedom = local == kLone ? freedom_of(X.indices[j], value * value) : freedom_[size_t(local)];
-        value *= freedom;
-        square += double(value) * value;
-        if (local == kLone) {
-          lone_.push_back({X.indices[j], int32_t(i), value, value * freedom});
-          lone_square += double(value) * value;
-        } else {
-          feature_.push_back(uint32_t(local));
-          value_.push_back(value);
-        }
-      }
-      indptr_.push_back(int64_t(feature_.size()));
-      q_.push_back(float(square));
-      lone_square_.push_back(float(lone_square));
-    }
-    std::sort(lone_.begin(), lone_.end(), [](const Lone& a, const Lone& b) { return a.feature < b.feature; });
-  }
-
-  // Numbers the features of two rows or more; local_feature_ holds 0 for all others but those of a single row.
-  void number_features() {
-    const CsrView& X = data_.X;
-    features_.clear();
-    for (int32_t row : rows_)
-      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
-        int32_t& seen = local_feature_[X.indices[j]];
-        if (seen == kLone) features_.push_back(X.indices[j]);
-        seen = seen == 0 ? kLone : kShared;
-      }
-    std::sort(features_.begin(), features_.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
-    for (size_t local = 0; local < features_.size(); ++local) local_feature_[features_[local]] = int32_t(local);
-    ascending_.resize(features_.size());
-    std::iota(ascending_.begin(), ascending_.end(), 0);
-    std::sort(ascending_.begin(), ascending_.end(), [&](int32_t a, int32_t b) { return features_[a] < features_[b]; });
-  }
-
-  // What the value of a feature is scaled by, so that its weight is held as firmly as old rows hold it; `square` is the
-  // new rows' sum of squares. The families of a unit share it.
-  float freedom_of(int64_t feature, double square) const {
-    return float(1 / std::sqrt(1 + past_cost_ * data_.past[feature] * square));
-  }
-  void find_freedom(const Unit& unit) {
-    bias_value_ = settings_.bias;
-    if (!data_.past) return;
-    past_cost_ = data_.c_negative[unit.first_child];
-    const CsrView& X = data_.X;
-    std::vector<double> square(features_.size());
-    for (int32_t row : rows_)
-      for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
-        const int32_t local = local_feature_[X.indices[j]];
-        const double value = double(X.data[j]) * data_.row_scale[row];
-        if (local != kLone) square[size_t(local)] += value * value;
-      }
-    freedom_.resize(features_.size());
-    for (size_t local = 0; local < features_.size(); ++local) freedom_[local] = freedom_of(features_[local], square[local]);
-    bias_value_ *= freedom_of(X.cols, double(rows_.size()) * settings_.bias * settings_.bias);
-  }
-
   void set_sides(const Unit& unit, int32_t first, int lanes) {
     side_.assign(rows_.size() * kLanes, 0.0f);
     size_t family = 0;
     for (int lane = 0; lane < lanes; ++lane) {
       const int32_t child = first + lane;
       while (data_.tree.first_child[unit.families[family] + 1] <= child) ++family;
-      for (int32_t row : data_.rows.of(unit.families[family])) side_[size_t(local_row_[row]) * kLanes + lane] = -1.0f;
+      for (int32_t row : data_.rows.of(unit.families[family])) side_[rows_.place_of(row) * kLanes + lane] = -1.0f;
       const int64_t begin = data_.rows.indptr[child], end = data_.rows.indptr[child + 1];
       for (int64_t j = begin; j < end; ++j)
-        side_[size_t(local_row_[data_.rows.rows[j]]) * kLanes + lane] = data_.rows.factor ? data_.rows.factor[j] : 1.0f;
+        side_[rows_.place_of(data_.rows.rows[j]) * kLanes + lane] = data_.rows.factor ? data_.rows.factor[j] : 1.0f;
       c_positive_[lane] = data_.c_positive[child];
       c_negative_[lane] = data_.c_negative[child];
     }
@@ -168,10 +77,11 @@ class UnitTrainer {
       check_chunk(chunks, c);
       const Chunk chunk = chunk_at(chunks, c);
       for (size_t i = 0; i < rows_.size(); ++i) {
-        const int64_t begin = data_.X.indptr[rows_[i]], size = data_.X.row_size(rows_[i]);
+        const int32_t row = rows_.original(i);
+        const int64_t begin = data_.X.indptr[row], size = data_.X.row_size(row);
         float* margin = &initial_margin_[i * width + size_t(chunks.node[c] - unit.first_child)];
         std::copy_n(chunks.bias + chunks.node[c], chunk.width, margin);
-        kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[rows_[i]]}, margin);
+        kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[row]}, margin);
       }
     }
   }
@@ -182,19 +92,17 @@ class UnitTrainer {
       std::copy_n(&initial_margin_[i * width + size_t(first - unit.first_child)], lanes, &start_[i * kLanes]);
   }
 
-  LocalRow row(size_t i) const {
-    return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
-  }
-
   // The weights of the row that comes next: with them on their way, a visit waits less for the memory.
   void prefetch_weights(size_t i) const {
-    for (int64_t j = indptr_[i]; j < indptr_[i + 1]; ++j) __builtin_prefetch(&weights_[size_t(feature_[j]) * kLanes]);
+    const LocalRow x = rows_.row(i);
+    for (int64_t j = 0; j < x.size; ++j) __builtin_prefetch(&weights_[size_t(x.feature[j]) * kLanes]);
   }
   // The beginning of the row after it; the processor's own prefetcher follows from there.
   void prefetch_row(size_t i) const {
+    const LocalRow x = rows_.row(i);
     for (int64_t offset = 0; offset < 64; offset += 16) {
-      __builtin_prefetch(feature_.data() + indptr_[i] + offset);
-      __builtin_prefetch(value_.data() + indptr_[i] + offset);
+      __builtin_prefetch(x.feature + offset);
+      __builtin_prefetch(x.value + offset);
     }
     __builtin_prefetch(&dual_[i * kLanes]);
     __builtin_prefetch(&side_[i * kLanes]);
@@ -204,7 +112,7 @@ class UnitTrainer {
   // Coordinate descent from zero until every lane's duality gap is small.
   void descend(int32_t first, int lanes, TrainReport& report) {
     const bool logistic = settings_.loss == Loss::logistic;
-    weights_.assign(features_.size() * kLanes, 0.0f);
+    weights_.assign(rows_.features() * kLanes, 0.0f);
     std::fill_n(bias_, kLanes, 0.0f);
     // logistic keeps the margin that alpha implies; at 30 alpha is as good as 0
     dual_.assign(rows_.size() * kLanes, logistic ? 30.0f : 0.0f);
@@ -240,23 +148,25 @@ class UnitTrainer {
     random_.shuffle(order_.data(), int64_t(order_.size()));
     if (!visit_all) std::erase_if(order_, [&](int32_t i) { return rest_until_[size_t(i)] > epoch; });
     const size_t visits = order_.size();
+    const float bias_value = rows_.bias_value();
     for (size_t j = 0; j < visits; ++j) {
       const size_t i = size_t(order_[j]);
       if (j + 2 < visits) prefetch_row(size_t(order_[j + 2]));
       if (j + 1 < visits) prefetch_weights(size_t(order_[j + 1]));
-      const LocalRow x = row(i);
+      const LocalRow x = rows_.row(i);
       k.lane_margins(x, weights_.data(), margin);
       float* along = &moved_[i * kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value_ * bias_[lane] + lone_square_[i] * along[lane];
+      const float lone_square = rows_.lone_square(i);
+      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value * bias_[lane] + lone_square * along[lane];
       if (data_.initial)
         for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
-      const float weight = data_.row_weight ? data_.row_weight[rows_[i]] : 1.0f;
-      const bool moved = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, q_[i],
+      const float weight = data_.row_weight ? data_.row_weight[rows_.original(i)] : 1.0f;
+      const bool moved = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, rows_.square(i),
                                &dual_[i * kLanes], delta, gap_, loss_, settled_gap_});
       if (moved) {
         k.lane_update(x, delta, weights_.data());
         for (int lane = 0; lane < kLanes; ++lane) {
-          bias_[lane] += bias_value_ * delta[lane];
+          bias_[lane] += bias_value * delta[lane];
           along[lane] += delta[lane];
         }
         patience_[i] = 0;
@@ -270,8 +180,8 @@ class UnitTrainer {
 
   bool gaps_are_small(int lanes) {
     double square[kLanes] = {};
-    kernels().lane_squares(weights_.data(), nullptr, int64_t(features_.size()), square);
-    kernels().lane_squares(moved_.data(), lone_square_.data(), int64_t(rows_.size()), square);
+    kernels().lane_squares(weights_.data(), nullptr, int64_t(rows_.features()), square);
+    kernels().lane_squares(moved_.data(), rows_.lone_squares(), int64_t(rows_.size()), square);
     bool small = true;
     for (int lane = 0; lane < lanes; ++lane) {
       const double objective = 0.5 * (square[lane] + double(bias_[lane]) * bias_[lane]) + loss_[lane];
@@ -283,23 +193,15 @@ class UnitTrainer {
   }
 
   void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
-    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += bias_value_ * bias_[lane];
-    auto lone = lone_.begin();
-    const auto keep_lones_before = [&](int32_t feature) {
-      for (; lone != lone_.end() && lone->feature < feature; ++lone) {
-        float weights[kLanes];
-        for (int lane = 0; lane < kLanes; ++lane) weights[lane] = lone->step * moved_[size_t(lone->row) * kLanes + lane];
-        keep(lone->feature, weights, first, lanes, chunks);
-      }
+    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += rows_.bias_value() * bias_[lane];
+    const auto keep_scaled = [&](int32_t feature, const float* moves, float scale) {
+      float weights[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) weights[lane] = scale * moves[lane];
+      keep(feature, weights, first, lanes, chunks);
     };
-    for (int32_t local : ascending_) {
-      keep_lones_before(features_[local]);
-      float* weights = &weights_[size_t(local) * kLanes];
-      if (data_.past)
-        for (int lane = 0; lane < kLanes; ++lane) weights[lane] *= freedom_[size_t(local)];
-      keep(features_[local], weights, first, lanes, chunks);
-    }
-    keep_lones_before(INT32_MAX);
+    rows_.each_feature(
+        [&](int32_t feature, size_t local) { keep_scaled(feature, &weights_[local * kLanes], rows_.freedom(local)); },
+        [&](int32_t feature, size_t row, float step) { keep_scaled(feature, &moved_[row * kLanes], step); });
   }
 
   void keep(int32_t feature, const float* weights, int32_t first, int lanes, std::vector<ChunkEntries>& chunks) const {
@@ -326,34 +228,17 @@ class UnitTrainer {
     return false;
   }
 
-  // A feature that only one of the unit's rows has. Its weight is what that row has moved by times its value: it needs
-  // no place among the weights, whose cache lines would be fetched for this row alone.
-  struct Lone {
-    int32_t feature, row;
-    float value, step;  // step: how far its weight moves as the row does, which is its value unless old rows hold it
-  };
   // Stored weights are rounded by about as much: moves of a smaller share of `threshold` are not worth adding.
   static constexpr float kSmallMove = 0.1f;
-  static constexpr int32_t kLone = -1, kShared = -2;  // in local_feature_, while features are numbered
 
   const TrainingData& data_;
   const TrainSettings& settings_;
   const ChunkPlan& plan_;
-  const std::vector<int32_t>& rank_;  // of each feature in feature_order
   const Work& work_;
   Random random_{0};
 
-  // the unit's rows
-  std::vector<int32_t> rows_, features_, ascending_, local_feature_, local_row_;
-  std::vector<int64_t> indptr_;
-  HugeVector<uint32_t> feature_;
-  HugeVector<float> value_;
-  std::vector<float> q_, lone_square_;
-  std::vector<Lone> lone_;
-
-  std::vector<float> initial_margin_, freedom_;
-  float bias_value_ = 0;
-  double past_cost_ = 0;
+  UnitRows rows_;
+  std::vector<float> initial_margin_;
 
   // the block's lanes
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row

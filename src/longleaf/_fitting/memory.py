@@ -155,10 +155,5 @@ def _workplace(unit: UnitSize, sizes: Sizes, means: Means) -> float:
     everywhere = 4 * sizes.features + 4 * sizes.rows
     if means.scratch:
         return everywhere + SCRATCH_ROW_BYTES * unit.rows + 8 * unit.features
-    return everywhere + _grown(unit.entries) + ROW_BYTES * unit.rows + (8 + 4 * LANES) * unit.features
-
-
-def _grown(entries: int) -> float:
-    """Features and values grow by doubling: while the values are moved, three arrays are held."""
-    before = 1 << max(entries.bit_length() - 1, 0)
-    return 4 * max(2 * entries, 3 * before)
+    row_bytes = ENTRY_BYTES * unit.entries + ROW_BYTES * unit.rows
+    return everywhere + row_bytes + (8 + 4 * LANES) * unit.features

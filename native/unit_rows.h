@@ -1,0 +1,78 @@
+// The rows of one unit of training, copied together.
+#pragma once
+
+#include "core.h"
+#include "huge.h"
+#include "units.h"
+
+namespace longleaf {
+
+// A thread has one and fills it anew for every unit. Rows and features have numbers of their own here: rows are in random
+// order, features go by falling frequency, so that the weights that are used most lie together.
+class UnitRows {
+ public:
+  // rank: of each feature in data.feature_order.
+  UnitRows(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& rank);
+
+  void gather(const Unit& unit);
+
+  size_t size() const { return rows_.size(); }
+  int32_t original(size_t i) const { return rows_[i]; }
+  size_t place_of(int32_t original) const { return size_t(local_row_[original]); }
+  LocalRow row(size_t i) const {
+    return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
+  }
+  float square(size_t i) const { return square_[i]; }            // x.x, the bias included
+  float lone_square(size_t i) const { return lone_square_[i]; }  // the share of its lone features
+  const float* lone_squares() const { return lone_square_.data(); }
+  float bias_value() const { return bias_value_; }
+
+  size_t features() const { return features_.size(); }
+  // Calls visit(feature, its number here) in order of features; but for lone ones visit_lone(feature, row, step): the
+  // weight is `step` times how far w has moved along the row.
+  template <class Visit, class VisitLone>
+  void each_feature(Visit visit, VisitLone visit_lone) const {
+    auto lone = lone_.begin();
+    const auto lone_ones_before = [&](int32_t feature) {
+      for (; lone != lone_.end() && lone->feature < feature; ++lone) visit_lone(lone->feature, size_t(lone->row), lone->step);
+    };
+    for (int32_t local : ascending_) {
+      lone_ones_before(features_[local]);
+      visit(features_[local], size_t(local));
+    }
+    lone_ones_before(std::numeric_limits<int32_t>::max());
+  }
+  // What a feature's values were scaled by, and its weight must be.
+  float freedom(size_t local) const { return freedom_.empty() ? 1.0f : freedom_[local]; }
+
+ private:
+  void release();
+  void list_rows(const Unit& unit);
+  void number_features();
+  void find_freedom(const Unit& unit);
+  float freedom_of(int64_t feature, double square) const;
+  void make_room();
+  void copy_row(size_t i);
+
+  // A feature that only one of the unit's rows has. Its weight is what that row has moved by times its value: it needs
+  // no place among the weights, whose cache lines would be fetched for this row alone.
+  struct Lone {
+    int32_t feature, row;
+    float step;  // its value, unless old rows hold its weight
+  };
+
+  const TrainingData& data_;
+  const TrainSettings& settings_;
+  const std::vector<int32_t>& rank_;
+  std::vector<int32_t> rows_, features_, ascending_;  // ascending_: the features' numbers in order of the features
+  std::vector<int32_t> local_row_, local_feature_;    // the numbers here, of all rows and features
+  std::vector<int64_t> indptr_;
+  HugeVector<uint32_t> feature_;
+  HugeVector<float> value_;
+  std::vector<float> square_, lone_square_, freedom_;
+  std::vector<Lone> lone_;
+  float bias_value_ = 0;
+  double past_cost_ = 0;
+};
+
+}  // namespace longleaf
