@@ -57,7 +57,7 @@ def test_an_account_worked_by_hand() -> None:
     sizes = Sizes(100, 60, 20, 200, 500, 20, 2, 41, 300, 3, 4000.0, [unit])
     of_rows = 12 * 100 + 8 * 100 + 8 * 200
     lists = 4 * 300 + 24 * 41 + 4 * 60
-    place = 4 * 60 + 4 * 100 + 4 * 3 * 1024 + (29 + 192) * 100 + 72 * 50
+    place = 4 * 60 + 4 * 100 + 8 * 1024 + (29 + 192) * 100 + 72 * 50
     assert account(sizes, Means(1))["training"] == of_rows + lists + place + 18_000
     assert account(sizes, Means(2))["training"] == account(sizes, Means(1))["training"]
     on_disk = 4 * 60 + 4 * 100 + 29 * 100 + 8 * 50
