@@ -1,6 +1,7 @@
 """The service answers as the library does, and says clearly what it does not take."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,10 +196,14 @@ def test_the_examples_of_the_description_work(service: Running) -> None:
 
 def test_the_log_has_json_lines_and_no_texts(service: Running) -> None:
     secret = "xyzzyplugh"
+    before = len(service.log)
     service.suggest([secret])
     service.call("/v1/suggest", {"texts": ["a"], "only": [secret]})
     service.call(f"/v1/tags?q={secret}")
     service.call(f"/{secret}")
+    deadline = time.monotonic() + 10
+    while len(service.log) < before + 4 and time.monotonic() < deadline:  # a line follows its answer
+        time.sleep(0.05)
     last = service.log[-4:]
     assert [(one["event"], one["path"], one["status"]) for one in last] == [
         ("request", "/v1/suggest", 200),
