@@ -14,6 +14,7 @@ from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
 
+# the names are those of the table, written once; a checker of types cannot read them there
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
 FLAT_SETTINGS = {"loss", "C", "threshold", "positive_weight"}
 OPTIONS = {"n_trees": "--trees", "max_leaf": "--max-leaf"}

@@ -30,7 +30,7 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Command], Command]:
                 given[name] = group(**{option: given.pop(option) for option in options[name]})
             command(**given)
 
-        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        vars(run)["__signature__"] = inspect.Signature(shown)  # what the command line is made from
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
         return run
 
