@@ -48,20 +48,25 @@ Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   return to_numpy(std::move(scale));
 }
 
+// NumPy sees a word as three numbers.
+constexpr size_t kWordNumbers = sizeof(Word) / sizeof(uint32_t);
+static_assert(kWordNumbers == 3 && alignof(Word) == alignof(uint32_t));
+
+std::vector<uint32_t> as_numbers(const std::vector<Word>& words) {
+  const auto* begin = reinterpret_cast<const uint32_t*>(words.data());
+  return {begin, begin + kWordNumbers * words.size()};
+}
+
 nb::dict to_dict(ChunkArrays arrays) {
   nb::dict out;
   out["node"] = to_numpy(std::move(arrays.node));
   out["dense"] = to_numpy(std::move(arrays.dense));
   out["word"] = to_numpy(std::move(arrays.word));
-  out["slot"] = to_numpy(std::move(arrays.slot));
   out["byte"] = to_numpy(std::move(arrays.byte));
   out["weights"] = to_numpy(std::move(arrays.weights));
   out["page_words"] = to_numpy(std::move(arrays.page_words));
   out["page_first"] = to_numpy(std::move(arrays.page_first));
-  out["bits"] = to_numpy(std::move(arrays.bits));
-  out["first_slot"] = to_numpy(std::move(arrays.first_slot));
-  out["first_byte"] = to_numpy(std::move(arrays.first_byte));
-  out["end"] = to_numpy(std::move(arrays.end));
+  out["words"] = to_numpy(as_numbers(arrays.words));
   out["bytes"] = to_numpy(std::move(arrays.bytes));
   out["low"] = to_numpy(std::move(arrays.low));
   out["step"] = to_numpy(std::move(arrays.step));
@@ -105,25 +110,23 @@ class PyForest {
   static ChunkView view(const nb::dict& w, int64_t nodes, int64_t features, std::vector<int64_t>& sizes) {
     const auto node = field<int32_t>(w, "node");
     const auto dense = field<uint8_t>(w, "dense"), bytes = field<uint8_t>(w, "bytes");
-    const auto word = field<int64_t>(w, "word"), slot = field<int64_t>(w, "slot"), byte = field<int64_t>(w, "byte");
-    const auto page_words = field<uint64_t>(w, "page_words"), bits = field<uint64_t>(w, "bits");
-    const auto page_first = field<uint32_t>(w, "page_first"), first_slot = field<uint32_t>(w, "first_slot"),
-               first_byte = field<uint32_t>(w, "first_byte");
+    const auto word = field<int64_t>(w, "word"), byte = field<int64_t>(w, "byte");
+    const auto page_words = field<uint64_t>(w, "page_words");
+    const auto page_first = field<uint32_t>(w, "page_first"), words = field<uint32_t>(w, "words");
     const auto weights = field<int64_t>(w, "weights");
-    const auto end = field<uint16_t>(w, "end");
     const auto low = field<float>(w, "low"), bias = field<float>(w, "bias");
     const auto step = field<uint32_t>(w, "step");
-    const size_t chunks = dense.shape(0), words = bits.shape(0), pages = chunks * size_t(page_count(features));
-    if (node.shape(0) != chunks + 1 || word.shape(0) != chunks + 1 || slot.shape(0) != chunks + 1 ||
-        byte.shape(0) != chunks + 1 || weights.shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
-        first_slot.shape(0) != words || first_byte.shape(0) != words || bias.shape(0) != size_t(nodes) ||
+    const size_t chunks = dense.shape(0), pages = chunks * size_t(page_count(features));
+    if (node.shape(0) != chunks + 1 || word.shape(0) != chunks + 1 || byte.shape(0) != chunks + 1 ||
+        weights.shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
+        words.shape(0) % kWordNumbers != 0 || bias.shape(0) != size_t(nodes) ||
         (low.shape(0) != 0 && low.shape(0) != chunks) || step.shape(0) != low.shape(0) || bytes.shape(0) < 8)
       throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
-    sizes.insert(sizes.end(), {int64_t(words), int64_t(end.shape(0)), int64_t(bytes.shape(0)) - 8});
-    return {int64_t(chunks),   nodes,           features,     node.data(), dense.data(),      word.data(),
-            slot.data(),       byte.data(),     weights.data(), page_words.data(), bits.data(), page_first.data(),
-            first_slot.data(), first_byte.data(), end.data(),   bytes.data(), low.shape(0) ? low.data() : nullptr,
-            step.data(), bias.data()};
+    sizes.insert(sizes.end(), {int64_t(words.shape(0) / kWordNumbers), int64_t(bytes.shape(0)) - 8});
+    return {int64_t(chunks), nodes,          features,          node.data(),       dense.data(),
+            word.data(),     byte.data(),    weights.data(),    page_words.data(), page_first.data(),
+            reinterpret_cast<const Word*>(words.data()),        bytes.data(),
+            low.shape(0) ? low.data() : nullptr,                step.data(),       bias.data()};
   }
   nb::object kept_;
   std::unique_ptr<Forest> forest_;

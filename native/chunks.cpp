@@ -45,7 +45,7 @@ struct Levels {
   }
 };
 
-// Appends the entries of one chunk, feature by feature.
+// Appends the entries of one chunk, feature by feature, and closes a block after a word's last feature.
 class Packer {
  public:
   Packer(PackedChunk& out, const ChunkEntries& entries, int width, bool coded)
@@ -59,16 +59,23 @@ class Packer {
     else
       add_sparse(begin, end);
   }
+  void close_block() {
+    const auto* ends = reinterpret_cast<const uint8_t*>(ends_.data());
+    out_.bytes.insert(out_.bytes.end(), ends, ends + sizeof(uint16_t) * ends_.size());
+    out_.bytes.insert(out_.bytes.end(), block_.begin(), block_.end());
+    ends_.clear();
+    block_.clear();
+  }
 
  private:
   void add_weight(float weight) {
     if (size_ == 1) {
-      out_.bytes.push_back(weight == 0.0f ? 0 : levels_.encode(weight));
+      block_.push_back(weight == 0.0f ? 0 : levels_.encode(weight));
       return;
     }
     uint8_t bytes[4];
     std::memcpy(bytes, &weight, 4);
-    out_.bytes.insert(out_.bytes.end(), bytes, bytes + 4);
+    block_.insert(block_.end(), bytes, bytes + 4);
   }
   void add_dense(int64_t begin, int64_t end) {
     for (int child = 0; child < width_; ++child) {
@@ -78,20 +85,22 @@ class Packer {
   }
   void add_sparse(int64_t begin, int64_t end) {
     if (end - begin <= mask_bytes(width_)) {
-      out_.bytes.insert(out_.bytes.end(), entries_.child.begin() + begin, entries_.child.begin() + end);
+      block_.insert(block_.end(), entries_.child.begin() + begin, entries_.child.begin() + end);
     } else {
-      const size_t mask = out_.bytes.size();
-      out_.bytes.resize(mask + size_t(mask_bytes(width_)), 0);
-      for (int64_t e = begin; e < end; ++e) out_.bytes[mask + entries_.child[e] / 8] |= uint8_t(1 << entries_.child[e] % 8);
+      const size_t mask = block_.size();
+      block_.resize(mask + size_t(mask_bytes(width_)), 0);
+      for (int64_t e = begin; e < end; ++e) block_[mask + entries_.child[e] / 8] |= uint8_t(1 << entries_.child[e] % 8);
     }
     for (int64_t e = begin; e < end; ++e) add_weight(entries_.value[e]);
-    out_.end.push_back(uint16_t(out_.bytes.size() - out_.first_byte.back()));
+    ends_.push_back(uint16_t(block_.size()));
   }
 
   PackedChunk& out_;
   const ChunkEntries& entries_;
   const int width_, size_;
   const Levels levels_;
+  std::vector<uint16_t> ends_;
+  std::vector<uint8_t> block_;
 };
 
 // Calls visit(begin, end) for every run of entries with the same feature.
@@ -128,29 +137,28 @@ PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features,
   int64_t slots = 0, sparse = 0;
   each_feature(entries, [&](int64_t begin, int64_t end) {
     ++slots;
-    sparse += slot_bytes(end - begin, width, int(size)) + int64_t(sizeof(out.end[0]));
+    sparse += slot_bytes(end - begin, width, int(size)) + kEndBytes;
   });
   out.dense = slots * width * size <= sparse;
   out.weights = int64_t(entries.feature.size());
   out.page_words.assign(size_t(page_count(features)), 0);
   out.page_first.assign(out.page_words.size(), 0);
-  out.bytes.reserve(size_t(out.dense ? slots * width * size : sparse - slots * int64_t(sizeof(out.end[0]))));
+  out.bytes.reserve(size_t(out.dense ? slots * width * size : sparse));
   Packer packer(out, entries, width, coded);
   int64_t last_word = -1;
-  uint32_t slot = 0;
   each_feature(entries, [&](int64_t begin, int64_t end) {
     const int64_t feature = entries.feature[begin], word = feature / kWordFeatures;
     if (word != last_word) {
+      packer.close_block();
       out.page_words[feature / kPageFeatures] |= uint64_t(1) << (word % 64);
-      out.bits.push_back(0);
-      out.first_slot.push_back(slot);
-      out.first_byte.push_back(uint32_t(out.bytes.size()));
+      out.words.push_back({0, 0, uint32_t(out.bytes.size())});
       last_word = word;
     }
-    out.bits.back() |= uint64_t(1) << (feature % kWordFeatures);
+    const int bit = int(feature % kWordFeatures);
+    (bit < 32 ? out.words.back().low : out.words.back().high) |= uint32_t(1) << bit % 32;
     packer.slot(begin, end);
-    ++slot;
   });
+  packer.close_block();
   for (size_t page = 1; page < out.page_first.size(); ++page)
     out.page_first[page] = out.page_first[page - 1] + uint32_t(std::popcount(out.page_words[page - 1]));
   return out;
@@ -162,30 +170,22 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
   out.node = std::move(node);
   out.bias = std::move(bias);
   out.word.push_back(0);
-  out.slot.push_back(0);
   out.byte.push_back(0);
   for (const PackedChunk& chunk : chunks) {
     out.dense.push_back(chunk.dense);
     out.weights.push_back(chunk.weights);
-    out.word.push_back(out.word.back() + int64_t(chunk.bits.size()));
-    out.slot.push_back(out.slot.back() + int64_t(chunk.end.size()));
+    out.word.push_back(out.word.back() + int64_t(chunk.words.size()));
     out.byte.push_back(out.byte.back() + int64_t(chunk.bytes.size()));
     if (weight_bits != 8) continue;
     out.low.push_back(chunk.low);
     out.step.push_back(chunk.step);
   }
-  out.bits.reserve(size_t(out.word.back()));
-  out.first_slot.reserve(size_t(out.word.back()));
-  out.first_byte.reserve(size_t(out.word.back()));
-  out.end.reserve(size_t(out.slot.back()));
+  out.words.reserve(size_t(out.word.back()));
   out.bytes.reserve(size_t(out.byte.back() + kSpareBytes));
   for (PackedChunk& chunk : chunks) {
     append(out.page_words, chunk.page_words);
     append(out.page_first, chunk.page_first);
-    append(out.bits, chunk.bits);
-    append(out.first_slot, chunk.first_slot);
-    append(out.first_byte, chunk.first_byte);
-    append(out.end, chunk.end);
+    append(out.words, chunk.words);
     append(out.bytes, chunk.bytes);
   }
   out.bytes.resize(out.bytes.size() + kSpareBytes, 0);
@@ -195,11 +195,8 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
 Chunk chunk_at(const ChunkView& v, int64_t c) {
   const int64_t pages = c * page_count(v.features);
   return {v.page_words + pages,
-          v.bits + v.word[c],
           v.page_first + pages,
-          v.first_slot + v.word[c],
-          v.first_byte + v.word[c],
-          v.end + v.slot[c],
+          v.words + v.word[c],
           v.bytes + v.byte[c],
           v.node[c + 1] - v.node[c],
           v.dense[c] != 0,
@@ -213,7 +210,8 @@ bool has_feature(const Chunk& chunk, int32_t feature) {
   const int bit = int(feature / kWordFeatures % 64);
   if (!(words >> bit & 1)) return false;
   const int before = std::popcount(words & ((uint64_t(1) << bit) - 1));
-  return chunk.bits[chunk.page_first[feature / kPageFeatures] + uint32_t(before)] >> (feature % kWordFeatures) & 1;
+  const Word& word = chunk.words[chunk.page_first[feature / kPageFeatures] + uint32_t(before)];
+  return word.bits() >> (feature % kWordFeatures) & 1;
 }
 
 namespace {
@@ -224,7 +222,6 @@ class Checker {
       : c_(c),
         chunk_(chunk_at(view, c)),
         words_(view.word[c + 1] - view.word[c]),
-        slots_(view.slot[c + 1] - view.slot[c]),
         bytes_(view.byte[c + 1] - view.byte[c]),
         pages_(page_count(view.features)),
         features_(view.features) {}
@@ -232,13 +229,13 @@ class Checker {
   void check() const {
     require(chunk_.width >= 1 && chunk_.width <= kChunkWidth);
     if (chunk_.coded) require(chunk_.low < Levels::kMaxFinite && chunk_.step <= (Levels::kMaxFinite - chunk_.low) / (kLevels - 1));
-    int64_t word = 0, slot = 0, byte = 0;
+    int64_t word = 0, byte = 0;
     for (int64_t page = 0; page < pages_; ++page) {
       require(chunk_.page_first[page] == word);
       for (int bit = 0; bit < 64; ++bit)
-        if (chunk_.page_words[page] >> bit & 1) check_word(page * 64 + bit, word++, slot, byte);
+        if (chunk_.page_words[page] >> bit & 1) byte = after_word(page * 64 + bit, word++, byte);
     }
-    require(word == words_ && byte == bytes_ && slot == (chunk_.dense ? slot : slots_));
+    require(word == words_ && byte == bytes_);
   }
 
  private:
@@ -247,24 +244,22 @@ class Checker {
       throw std::invalid_argument("the model is damaged: weight chunk " + std::to_string(c_) + " points outside itself");
   }
 
-  void check_word(int64_t number, int64_t word, int64_t& slot, int64_t& byte) const {
-    require(word < words_ && chunk_.first_slot[word] == slot && chunk_.first_byte[word] == byte);
-    const uint64_t bits = chunk_.bits[word];
+  // Where the block of a word ends, which must begin at `byte`.
+  int64_t after_word(int64_t number, int64_t word, int64_t byte) const {
+    require(word < words_ && chunk_.words[word].first_byte == byte);
+    const uint64_t bits = chunk_.words[word].bits();
     const int64_t slots = std::popcount(bits);
     require(bits != 0 && number * kWordFeatures + 63 - std::countl_zero(bits) < features_);
-    const int64_t first = byte;
-    for (int64_t i = 0; i < slots; ++i, ++slot) byte = chunk_.dense ? after_dense(byte) : after_sparse(first, byte, slot);
-  }
-
-  int64_t after_dense(int64_t byte) const {
-    byte += chunk_.width * (chunk_.coded ? 1 : 4);
-    require(byte <= bytes_);
+    const int64_t first = byte + slots * (chunk_.dense ? chunk_.width * (chunk_.coded ? 1 : 4) : kEndBytes);
+    require(first <= bytes_);
+    if (chunk_.dense) return first;
+    const uint8_t* ends = chunk_.bytes + byte;
+    byte = first;
+    for (int64_t i = 0; i < slots; ++i) byte = after_slot(byte, first + slot_end(ends, i));
     return byte;
   }
 
-  int64_t after_sparse(int64_t first, int64_t byte, int64_t slot) const {
-    require(slot < slots_);
-    const int64_t end = first + chunk_.end[slot];
+  int64_t after_slot(int64_t byte, int64_t end) const {
     require(end > byte && end <= bytes_);
     const int size = chunk_.coded ? 1 : 4, mask = mask_bytes(chunk_.width);
     const int64_t n = slot_weights(end - byte, chunk_.width, size);
@@ -282,7 +277,7 @@ class Checker {
 
   const int64_t c_;
   const Chunk chunk_;
-  const int64_t words_, slots_, bytes_, pages_, features_;
+  const int64_t words_, bytes_, pages_, features_;
 };
 
 }  // namespace

@@ -68,22 +68,23 @@ Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings
 // its 64 features are there; the ones before a bit are counted to find its place.
 //   chunk c:  nodes [node[c], node[c + 1]), pages [c * pages(features), (c + 1) * pages(features))
 //   page p:   page_words[p] is its bitmap, page_first[p] its first word, counted from word[c]
-//   word w:   bits[w] is its bitmap, first_slot[w] and first_byte[w] are counted from slot[c] and byte[c]
-//   slot s:   a feature's weights end at end[s], counted from its word's first byte
+//   word w:   words[w] has its bitmap and where its block of bytes begins, counted from byte[c]
+//   block:    where each of its features' slots ends, two bytes each, counted from the last of these; then the slots
+// What a look-up reads one after the other stands together, since it comes from memory a cache line at a time.
 // A slot with n weights names their children, a byte each, or as a bitmap over all children where that is shorter; then
 // come the weights: 32-bit floats, or a byte each, the sign in its low bit above which stands a level. Level 0 is the
 // weight 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly equal
-// ratios. Where it is no longer in all, a chunk is dense: its slots have a weight for every child and need no `end`.
+// ratios. Where it is no longer in all, a chunk is dense: its slots have a weight for every child and need no ends.
 // Eight spare bytes follow the last chunk's.
 struct ChunkView {
   int64_t chunks = 0, nodes = 0, features = 0;
   const int32_t* node = nullptr;
   const uint8_t* dense = nullptr;
-  const int64_t *word = nullptr, *slot = nullptr, *byte = nullptr;  // chunks + 1 each
+  const int64_t *word = nullptr, *byte = nullptr;  // chunks + 1 each
   const int64_t* weights = nullptr;  // per chunk, how many there are: nothing but a figure to show
-  const uint64_t *page_words = nullptr, *bits = nullptr;
-  const uint32_t *page_first = nullptr, *first_slot = nullptr, *first_byte = nullptr;
-  const uint16_t* end = nullptr;
+  const uint64_t* page_words = nullptr;
+  const uint32_t* page_first = nullptr;
+  const Word* words = nullptr;
   const uint8_t* bytes = nullptr;
   const float* low = nullptr;      // null for 32-bit weights
   const uint32_t* step = nullptr;
@@ -92,11 +93,11 @@ struct ChunkView {
 struct ChunkArrays {
   std::vector<int32_t> node;
   std::vector<uint8_t> dense;
-  std::vector<int64_t> word, slot, byte;
+  std::vector<int64_t> word, byte;
   std::vector<int64_t> weights;  // per chunk, how many there are: nothing but a figure to show
-  std::vector<uint64_t> page_words, bits;
-  std::vector<uint32_t> page_first, first_slot, first_byte;
-  std::vector<uint16_t> end;
+  std::vector<uint64_t> page_words;
+  std::vector<uint32_t> page_first;
+  std::vector<Word> words;
   std::vector<uint8_t> bytes;
   std::vector<float> low, bias;
   std::vector<uint32_t> step;
@@ -128,9 +129,9 @@ std::vector<int32_t> chunk_nodes(const TreeView& tree);  // where each chunk's n
 struct PackedChunk {
   bool dense = false;
   int64_t weights = 0;
-  std::vector<uint64_t> page_words, bits;
-  std::vector<uint32_t> page_first, first_slot, first_byte;
-  std::vector<uint16_t> end;
+  std::vector<uint64_t> page_words;
+  std::vector<uint32_t> page_first;
+  std::vector<Word> words;
   std::vector<uint8_t> bytes;
   float low = 0;
   uint32_t step = 0;

@@ -13,7 +13,7 @@ namespace longleaf {
 
 namespace {
 
-// Reads a chunk slot by slot.
+// Reads a chunk block by block.
 class Unpacker {
  public:
   explicit Unpacker(const Chunk& chunk) : chunk_(chunk), size_(chunk.coded ? 1 : 4) {
@@ -23,6 +23,21 @@ class Unpacker {
     }
   }
 
+  void block(int64_t first_feature, const Word& word) {
+    const uint8_t* ends = chunk_.bytes + word.first_byte;
+    const uint8_t* slots = ends + (chunk_.dense ? 0 : kEndBytes * std::popcount(word.bits()));
+    const uint8_t* begin = slots;
+    int64_t i = 0;
+    for (uint64_t bits = word.bits(); bits != 0; bits &= bits - 1, ++i) {
+      const uint8_t* end = chunk_.dense ? begin + chunk_.width * size_ : slots + slot_end(ends, i);
+      slot(int32_t(first_feature + std::countr_zero(bits)), begin, end);
+      begin = end;
+    }
+  }
+
+  ChunkEntries out;
+
+ private:
   void slot(int32_t feature, const uint8_t* begin, const uint8_t* end) {
     const int64_t n = chunk_.dense ? chunk_.width : slot_weights(end - begin, chunk_.width, size_);
     const int mask = mask_bytes(chunk_.width);
@@ -38,9 +53,6 @@ class Unpacker {
     }
   }
 
-  ChunkEntries out;
-
- private:
   void add(int32_t feature, int child, const uint8_t* weights, int64_t i) {
     float weight = weight_of_[weights[i]];
     if (size_ == 4) std::memcpy(&weight, weights + 4 * i, 4);
@@ -58,15 +70,10 @@ ChunkEntries unpack_chunk(const ChunkView& view, int64_t c) {
   const Chunk chunk = chunk_at(view, c);
   Unpacker unpacker(chunk);
   unpacker.out.reserve(size_t(view.byte[c + 1] - view.byte[c]) / (chunk.coded ? 1 : 4));
-  int64_t word = 0, slot = 0, begin = 0;
+  int64_t word = 0;
   for (int64_t page = 0; page < page_count(view.features); ++page)
     for (uint64_t words = chunk.page_words[page]; words != 0; words &= words - 1, ++word)
-      for (uint64_t bits = chunk.bits[word]; bits != 0; bits &= bits - 1, ++slot) {
-        const int64_t feature = page * kPageFeatures + std::countr_zero(words) * kWordFeatures + std::countr_zero(bits);
-        const int64_t end = chunk.dense ? begin + chunk.width * (chunk.coded ? 1 : 4) : chunk.first_byte[word] + chunk.end[slot];
-        unpacker.slot(int32_t(feature), chunk.bytes + begin, chunk.bytes + end);
-        begin = end;
-      }
+      unpacker.block(page * kPageFeatures + std::countr_zero(words) * kWordFeatures, chunk.words[word]);
   return std::move(unpacker.out);
 }
 
@@ -78,10 +85,7 @@ PackedChunk copy_chunk(const ChunkView& view, int64_t c) {
   out.weights = view.weights[c];
   out.page_words.assign(chunk.page_words, chunk.page_words + pages);
   out.page_first.assign(chunk.page_first, chunk.page_first + pages);
-  out.bits.assign(chunk.bits, chunk.bits + words);
-  out.first_slot.assign(chunk.first_slot, chunk.first_slot + words);
-  out.first_byte.assign(chunk.first_byte, chunk.first_byte + words);
-  out.end.assign(chunk.end, chunk.end + (view.slot[c + 1] - view.slot[c]));
+  out.words.assign(chunk.words, chunk.words + words);
   out.bytes.assign(chunk.bytes, chunk.bytes + (view.byte[c + 1] - view.byte[c]));
   out.low = std::bit_cast<float>(chunk.low);
   out.step = chunk.step;

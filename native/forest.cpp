@@ -39,7 +39,7 @@ void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char
 
 }  // namespace
 
-// sizes: per tree, the lengths of bits, end and bytes.
+// sizes: per tree, the lengths of words and bytes.
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
                int link)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
@@ -54,9 +54,8 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
     const std::vector<int32_t> nodes = chunk_nodes(tree);
     require(int64_t(nodes.size()) == part.chunks.chunks + 1 && std::equal(nodes.begin(), nodes.end(), part.chunks.node),
             "the weight chunks must follow the tree");
-    check_ranges(part.chunks.word, part.chunks.chunks, sizes[3 * t], "the weights' words are out of order");
-    check_ranges(part.chunks.slot, part.chunks.chunks, sizes[3 * t + 1], "the weights' slots are out of order");
-    check_ranges(part.chunks.byte, part.chunks.chunks, sizes[3 * t + 2], "the weights' bytes are out of order");
+    check_ranges(part.chunks.word, part.chunks.chunks, sizes[2 * t], "the weights' words are out of order");
+    check_ranges(part.chunks.byte, part.chunks.chunks, sizes[2 * t + 1], "the weights' bytes are out of order");
     part.parent.assign(tree.nodes, -1);
     part.leaf.assign(labels, -1);
     part.family_chunk.assign(tree.nodes, -1);

@@ -31,10 +31,16 @@ struct LaneStep {
 };
 
 // One chunk of weights, and the features of a row that is looked up in it: see ChunkView in core.h.
+struct Word {
+  uint32_t low, high;   // the bitmap of its 64 features
+  uint32_t first_byte;  // of its block
+
+  [[gnu::always_inline]] uint64_t bits() const { return uint64_t(high) << 32 | low; }
+};
 struct Chunk {
-  const uint64_t *page_words, *bits;
-  const uint32_t *page_first, *first_slot, *first_byte;
-  const uint16_t* end;
+  const uint64_t* page_words;
+  const uint32_t* page_first;
+  const Word* words;
   const uint8_t* bytes;
   int width;
   bool dense, coded;

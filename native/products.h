@@ -1,12 +1,13 @@
 // A row's features against a chunk of weights: the inner loop of prediction. See ChunkView in core.h for the layout.
 //
-// A look-up takes three steps through memory: the word of a feature's bit, the place of its weights, the weights. Each
+// A look-up takes three steps through memory: a feature's word, where its weights end, the weights. Each
 // step is taken for a whole batch of features before the next, and asks for what the next one will read, so that many
 // cache lines are on their way at once.
 #pragma once
 
 #include "kernels.h"
 #include "simd.h"
+#include "slots.h"
 
 namespace longleaf {
 namespace {  // each instruction set has its own copy
@@ -16,7 +17,9 @@ constexpr int kMaxWidth = 192;  // kChunkWidth in core.h
 
 // A feature of the row that the chunk may have weights for.
 struct Hit {
-  uint32_t word, bit;
+  uint32_t place;  // its word; then, where its word's block begins
+  uint32_t bit;    // then, how many of the word's features stand before it
+  uint32_t slots;  // in its word
   float value;
 };
 // Its weights.
@@ -35,26 +38,24 @@ LONGLEAF_INLINE int find_words(const Chunk& c, const Query& query, int64_t begin
     const uint32_t feature = uint32_t(query.feature[i]), page = feature >> 12, bit = feature >> 6 & 63;
     const uint64_t words = c.page_words[page];
     const uint32_t word = c.page_first[page] + uint32_t(__builtin_popcountll(words & ones_below(bit)));
-    hits[found] = {word, feature & 63, query.value[i] * query.scale};
+    hits[found] = {word, feature & 63, 0, query.value[i] * query.scale};
     found += int(words >> bit & 1);
-    __builtin_prefetch(c.bits + word);
-    __builtin_prefetch(c.first_slot + word);
+    __builtin_prefetch(c.words + word);
   }
   return found;
 }
 
-// Keeps those that the chunk has; a bit becomes the number of ones before it, the slot's number within its word.
+// Keeps those that the chunk has.
 LONGLEAF_INLINE int find_slots(const Chunk& c, Hit* hits, int size) {
   int found = 0;
   for (int h = 0; h < size; ++h) {
     const Hit hit = hits[h];
-    const uint64_t bits = c.bits[hit.word];
+    const Word& word = c.words[hit.place];
+    const uint64_t bits = word.bits();
     const uint32_t before = uint32_t(__builtin_popcountll(bits & ones_below(hit.bit)));
-    hits[found] = {hit.word, before, hit.value};
+    hits[found] = {word.first_byte, before, uint32_t(__builtin_popcountll(bits)), hit.value};
     found += int(bits >> hit.bit & 1);
-    if (c.dense) continue;
-    __builtin_prefetch(c.first_byte + hit.word);
-    __builtin_prefetch(c.end + c.first_slot[hit.word] + before);
+    if (!c.dense) __builtin_prefetch(c.bytes + word.first_byte + kEndBytes * before);
   }
   return found;
 }
@@ -63,12 +64,12 @@ LONGLEAF_INLINE void find_weights(const Chunk& c, const Hit* hits, int found, Sl
   const uint32_t dense_size = uint32_t(c.width) * (c.coded ? 1 : 4);
   for (int h = 0; h < found; ++h) {
     const Hit& hit = hits[h];
-    const uint32_t number = c.first_slot[hit.word] + hit.bit;
+    const uint8_t* block = c.bytes + hit.place;
     if (c.dense) {
-      slots[h] = {c.bytes + size_t(number) * dense_size, dense_size, hit.value};
+      slots[h] = {block + size_t(hit.bit) * dense_size, dense_size, hit.value};
     } else {
-      const uint32_t last = c.end[number - (hit.bit > 0)], begin = hit.bit > 0 ? last : 0;
-      slots[h] = {c.bytes + c.first_byte[hit.word] + begin, c.end[number] - begin, hit.value};
+      const uint32_t begin = hit.bit > 0 ? slot_end(block, hit.bit - 1) : 0;
+      slots[h] = {block + kEndBytes * hit.slots + begin, slot_end(block, hit.bit) - begin, hit.value};
     }
     __builtin_prefetch(slots[h].bytes);
     __builtin_prefetch(slots[h].bytes + slots[h].size - 1);

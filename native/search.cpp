@@ -35,6 +35,7 @@ namespace longleaf {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr float kRounding = 1e-4f;  // more than the logs of two sums of the same numbers can differ by
 
 struct Found {
   float key;  // log score
@@ -213,6 +214,18 @@ class RowSearch {
     return bound > bar() ? int(best) : -1;
   }
 
+  // What a key of this tree must exceed to matter: a label below it that has come out of no other tree scores at most
+  // the mean of it and the others' best keys. The bar only rises and those only fall, so what is left out stays out.
+  float entry_bar(int32_t tree) const {
+    const size_t trees = frontier_.size();
+    if (trees == 1) return bar();
+    if (settings_->union_rule || settings_->beam > 0) return kNever;
+    double rest = double(trees) * std::exp(double(bar()));
+    for (size_t t = 0; t < trees; ++t)
+      if (int32_t(t) != tree && !frontier_[t].empty()) rest -= std::exp(double(frontier_[t].front().key));
+    return rest > 0 ? float(std::log(rest)) - kRounding : kNever;
+  }
+
   void pop(int tree) {
     auto& queue = frontier_[tree];
     std::pop_heap(queue.begin(), queue.end());
@@ -239,6 +252,7 @@ class RowSearch {
     const int32_t begin = part.tree.first_child[node], end = part.tree.first_child[node + 1];
     const float* value = &path_[size_t(*expanded_.get(part.first_node + node))];
     const bool alone = frontier_.size() == 1;
+    const float enters = entry_bar(tree);
     for (int32_t v = begin; v < end; ++v) {
       const float key = value[v - begin] + log_bound(tree, v);
       if (key == kNever || std::isnan(key)) continue;
@@ -247,7 +261,7 @@ class RowSearch {
         offer(part.tree.label[v], key);
       } else if (searching_beam_ && !leaf) {
         beam_[tree].keep({key, v}, size_t(settings_->beam));
-      } else if (!alone || key > bar()) {
+      } else if (key > enters) {
         frontier_[tree].push_back({key, v});
         std::push_heap(frontier_[tree].begin(), frontier_[tree].end());
       }

@@ -43,12 +43,16 @@ def decode(weights, n_features):
     W = np.zeros((n_features, len(weights["bias"])), np.float32)
     pages = (n_features + 4095) // 4096
     for c, dense in enumerate(weights["dense"]):
-        word, slot = int(weights["word"][c]), 0
+        word = int(weights["word"][c])
         for page in range(pages):
             for bit in _ones(weights["page_words"][c * pages + page]):
-                assert slot == weights["first_slot"][word]
-                begin = first = int(weights["byte"][c]) + int(weights["first_byte"][word])
-                for feature_bit in _ones(weights["bits"][word]):
+                low, high, first_byte = (int(number) for number in weights["words"][3 * word : 3 * word + 3])
+                begin = block = int(weights["byte"][c]) + first_byte
+                features = _ones(low | high << 32)
+                if not dense:
+                    begin += 2 * len(features)
+                first = begin
+                for slot, feature_bit in enumerate(features):
                     feature = 4096 * page + 64 * bit + feature_bit
                     width = int(weights["node"][c + 1] - weights["node"][c])
                     if dense:
@@ -56,11 +60,12 @@ def decode(weights, n_features):
                         children = np.arange(width)
                         values = _values(weights, c, begin, end)
                     else:
-                        end = first + int(weights["end"][weights["slot"][c] + slot])
+                        end = first + int(
+                            weights["bytes"][block + 2 * slot : block + 2 * slot + 2].view("<u2")[0]
+                        )
                         children, values = _slot(weights, c, begin, end, width)
                     W[feature, weights["node"][c] + children] = values
                     begin = end
-                    slot += 1
                 word += 1
         assert word == weights["word"][c + 1]
     return W

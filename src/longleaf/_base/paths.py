@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
 from longleaf._base.ranker import LabelRanker
+from longleaf._fitting.parts import WORD_NUMBERS
 from longleaf.tree import LabelTree
 
 Doubles = npt.NDArray[np.float64]
@@ -84,10 +86,11 @@ def _chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
     """List the features of a chunk by its bitmaps; ``ChunkView`` in ``native/core.h`` says what they are."""
     pages = len(weights["page_words"]) // len(weights["dense"])
     words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
-    bits = _ones(weights["bits"][weights["word"][chunk] : weights["word"][chunk + 1]])
-    word, bit = np.nonzero(bits.reshape(-1, 64))
+    records = weights["words"].reshape(-1, WORD_NUMBERS)[weights["word"][chunk] : weights["word"][chunk + 1]]
+    word, bit = np.nonzero(_ones(records[:, :2].copy()).reshape(-1, 64))
     return np.asarray(words[word] * 64 + bit, np.int64)
 
 
-def _ones(bitmaps: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    return np.unpackbits(bitmaps.astype("<u8").view(np.uint8), bitorder="little")
+def _ones(bitmaps: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
+    little = bitmaps.astype(bitmaps.dtype.newbyteorder("<"))
+    return np.unpackbits(little.view(np.uint8).ravel(), bitorder="little")

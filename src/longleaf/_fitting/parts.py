@@ -13,7 +13,10 @@ from longleaf import _core
 SPARE_BYTES = 8
 """What follows the bytes of the last chunk, since the kernels read eight codes at a time."""
 
-COUNTED = ("word", "slot", "byte")
+WORD_NUMBERS = 3
+"""How many elements of ``words`` make a word: its bitmap's two halves, and where its block begins."""
+
+COUNTED = ("word", "byte")
 """Arrays that say where each chunk's share of others begins, and last where all end."""
 
 _SEAMS = {"node": 1, "bytes": SPARE_BYTES} | dict.fromkeys(COUNTED, 1)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._fitting.parts import COUNTED, SPARE_BYTES
+from longleaf._fitting.parts import COUNTED, SPARE_BYTES, WORD_NUMBERS
 from longleaf.tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
@@ -20,7 +20,6 @@ Floats = npt.NDArray[np.float32]
 
 PER_CHUNK = ("dense", "weights", "low", "step")
 PER_PAGE = ("page_words", "page_first")
-PER_WORD = ("bits", "first_slot", "first_byte")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +84,11 @@ def select_chunks(
 def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArrays:
     """Give the arrays of consecutive chunks, without those that must be counted anew."""
     pages = len(arrays["page_words"]) // len(arrays["dense"])
-    word, slot, byte = (slice(int(arrays[n][begin]), int(arrays[n][end])) for n in COUNTED)
+    words = slice(*(WORD_NUMBERS * int(arrays["word"][chunk]) for chunk in (begin, end)))
+    byte = slice(*(int(arrays["byte"][chunk]) for chunk in (begin, end)))
     piece = {name: arrays[name][begin:end] for name in PER_CHUNK}
     piece |= {name: arrays[name][begin * pages : end * pages] for name in PER_PAGE}
-    piece |= {name: arrays[name][word] for name in PER_WORD}
-    return piece | {"end": arrays["end"][slot], "bytes": arrays["bytes"][byte]}
+    return piece | {"words": arrays["words"][words], "bytes": arrays["bytes"][byte]}
 
 
 def forest_of(tree: LabelTree, weights: _core.WeightArrays, n_features: int, link: int = 0) -> _core.Forest:

@@ -19,7 +19,7 @@ LEAST_RUN_COST = 2000.0
 LEAST_LEVEL_COST = 20_000.0
 """A level that costs no more than this is trained whole: a fraction of a second."""
 
-GROWING = ("bits", "first_slot", "first_byte", "end", "bytes")
+GROWING = ("words", "bytes")
 """The arrays that grow with the weights; the sizes of all others follow from the tree."""
 
 Floats = npt.NDArray[np.float64]
@@ -142,7 +142,7 @@ def fixed_bytes(trainer: NodeTrainer) -> int:
     chunks = int(np.ceil(children / _core.CHUNK_WIDTH).sum())
     pages = -(-trainer.rows.n_features // 4096)
     coded = 8 if trainer.settings.weight_bits == 8 else 0
-    return chunks * (12 * pages + 37 + coded) + 12 * trainer.tree.n_nodes
+    return chunks * (12 * pages + 29 + coded) + 12 * trainer.tree.n_nodes
 
 
 def estimate_centroid_entries(
