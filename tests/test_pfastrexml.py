@@ -67,14 +67,15 @@ def test_the_separator_is_near_the_minimum_of_its_l1_problem():
     x = np.column_stack([unit_rows(X), np.ones(80)])
     sides = np.array([0 in row for row in rows])
     y = np.where(sides, 1.0, -1.0)
+    cost = 4.0 / np.where(sides, sides.mean(), 1 - sides.mean())
 
     def objective(w):
-        return np.abs(w).sum() + 4.0 * np.logaddexp(0, -y * (x @ w)).sum()
+        return np.abs(w).sum() + cost @ np.logaddexp(0, -y * (x @ w))
 
     w = np.zeros(x.shape[1])
-    step = 1 / np.linalg.norm(x, 2) ** 2  # the curvature of 4 log(1 + exp) is at most 1
+    step = 4 / cost.max() / np.linalg.norm(x, 2) ** 2  # the curvature of log(1 + exp) is at most 1/4
     for _ in range(4000):
-        moved = w + step * 4.0 * x.T @ (y / (1 + np.exp(y * (x @ w))))
+        moved = w + step * x.T @ (cost * y / (1 + np.exp(y * (x @ w))))
         w = np.sign(moved) * np.maximum(np.abs(moved) - step, 0)
     weights, bias = separator(sparse(x[:, :-1]), sides, 4.0, 1.0, seed=1)
     assert objective(np.append(weights, bias)) <= 1.01 * objective(w)

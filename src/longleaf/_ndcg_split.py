@@ -3,7 +3,7 @@
 The problem: at a node of a FastXML tree, find a sparse linear separator ``w``, sides ``d_i`` of the rows and
 two orders ``r+``, ``r-`` of the labels that minimise
 
-    |w|_1 + C sum_i log(1 + exp(-d_i w·x_i)) - sum_i nDCG(r of the side of i, y_i).
+    |w|_1 + sum_i C / share(d_i) log(1 + exp(-d_i w·x_i)) - sum_i nDCG(r of the side of i, y_i).
 
 Given are the rows' features and, for each of their labels, what it is worth: 1 in FastXML, the inverse
 propensity in PfastreXML, which makes the gain the propensity-scored nDCG. It is done in two steps: orders and
@@ -62,7 +62,10 @@ def best_sides(gains: Matrix, random: np.random.RandomState) -> Sides:
 def separator(
     X: Matrix, sides: Sides, C: float, bias: float, seed: int
 ) -> tuple[npt.NDArray[np.float64], float] | None:
-    """Give weights and bias of the l1-regularised logistic separator, or None where one side is empty."""
+    """Give weights and bias of the l1-regularised logistic separator, or None where one side is empty.
+
+    An error costs C over its side's share of the rows, as in the authors' code: it keeps splits even.
+    """
     from sklearn.linear_model import LogisticRegression  # here, since few programs need it
 
     if sides.all() or not sides.any():
@@ -72,6 +75,7 @@ def separator(
         C=C,
         fit_intercept=bias != 0,
         intercept_scaling=bias or 1.0,
+        class_weight={side: len(sides) / np.count_nonzero(sides == side) for side in (False, True)},
         max_iter=MOST_EPOCHS,
         tol=0.01,
         random_state=seed,
