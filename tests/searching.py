@@ -39,10 +39,12 @@ def make_gain(kind, seed, n_labels):
 
 def brute_force(problem, gain):
     """Give the score of every label, [rows, labels]; above 0 also where a double cannot hold the product."""
-    scores = problem.label_probabilities().mean(axis=1)
+    gain = np.ones(problem.n_labels) if gain is None else gain
+    scores = problem.label_probabilities().mean(axis=1) * gain
     leaves = np.unique(np.concatenate([tree.labels for tree, _, _ in problem.parts]))
-    scores[:, leaves] = np.maximum(scores[:, leaves], LEAST)
-    return scores if gain is None else scores * gain
+    worth = leaves[gain[leaves] > 0]
+    scores[:, worth] = np.maximum(scores[:, worth], LEAST)
+    return scores
 
 
 def check_top(top, scores, k):
