@@ -52,9 +52,11 @@ Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
 constexpr size_t kWordNumbers = sizeof(Word) / sizeof(uint32_t);
 static_assert(kWordNumbers == 3 && alignof(Word) == alignof(uint32_t));
 
-std::vector<uint32_t> as_numbers(const std::vector<Word>& words) {
-  const auto* begin = reinterpret_cast<const uint32_t*>(words.data());
-  return {begin, begin + kWordNumbers * words.size()};
+Out<uint32_t> words_to_numpy(std::vector<Word> words) {
+  const size_t size = kWordNumbers * words.size();
+  auto* kept = new std::vector<Word>(std::move(words));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<Word>*>(p); });
+  return Out<uint32_t>(reinterpret_cast<uint32_t*>(kept->data()), 1, &size, owner);
 }
 
 nb::dict to_dict(ChunkArrays arrays) {
@@ -66,7 +68,7 @@ nb::dict to_dict(ChunkArrays arrays) {
   out["weights"] = to_numpy(std::move(arrays.weights));
   out["page_words"] = to_numpy(std::move(arrays.page_words));
   out["page_first"] = to_numpy(std::move(arrays.page_first));
-  out["words"] = to_numpy(as_numbers(arrays.words));
+  out["words"] = words_to_numpy(std::move(arrays.words));
   out["bytes"] = to_numpy(std::move(arrays.bytes));
   out["low"] = to_numpy(std::move(arrays.low));
   out["step"] = to_numpy(std::move(arrays.step));

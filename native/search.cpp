@@ -27,7 +27,7 @@
 
 #include "beam.h"
 #include "forest.h"
-#include "kernels.h"
+#include "known_nodes.h"
 #include "small_map.h"
 
 namespace longleaf {
@@ -54,16 +54,14 @@ class RowSearch {
   void start(const Forest& forest, const SearchSettings& settings, const Query& query) {
     forest_ = &forest;
     settings_ = &settings;
-    query_ = query;
+    known_.start(forest, query);
     const size_t trees = forest.parts().size();
     frontier_.resize(trees);
     beam_.resize(trees);
     popped_.assign(trees, 0);
     key_.resize(trees);
     for (auto& queue : frontier_) queue.clear();
-    expanded_.clear();
     seen_.clear();
-    path_.clear();
     found_.clear();
     asked_.clear();
     pending_ = -1;
@@ -100,24 +98,8 @@ class RowSearch {
     return true;
   }
 
-  // Evaluates a family and remembers its children's log probabilities from the root down.
   void evaluate(int32_t tree, int32_t node) {
-    const Forest::Part& part = forest_->parts()[tree];
-    const int32_t begin = part.tree.first_child[node], size = part.tree.first_child[node + 1] - begin;
-    const float above = log_probability(tree, node);
-    bool fresh;
-    int32_t& place = expanded_.find(part.first_node + node, fresh);
-    place = int32_t(path_.size());
-    path_.resize(path_.size() + size_t(size));
-    float* value = &path_[place];
-    family_margins(part, node, query_, value);
-    const Kernels& k = kernels();
-    if (forest_->link() == kLogisticLink)
-      k.logistic_log_probability(value, size);
-    else
-      k.hinge_log_probability(value, size, forest_->link());
-    for (int32_t i = 0; i < size; ++i) value[i] += above;
-    evaluations_ += size;
+    evaluations_ += known_.evaluate(size_t(tree), node);
     if (searching_beam_ || (!asked_.empty() && pending_ < 0)) open(tree, node);
   }
 
@@ -139,8 +121,8 @@ class RowSearch {
     for (size_t t = 0; t < trees; ++t) {
       const int32_t leaf = forest_->parts()[t].leaf[label];
       if (leaf < 0) continue;
-      for (int32_t missing; (missing = first_unknown(t, leaf)) >= 0;) evaluate(int32_t(t), missing);
-      sum += std::exp(double(log_probability(t, leaf)));
+      for (int32_t missing; (missing = known_.first_unknown(t, leaf)) >= 0;) evaluate(int32_t(t), missing);
+      sum += std::exp(double(known_.log_probability(t, leaf)));
     }
     return float(sum / double(trees));
   }
@@ -160,25 +142,6 @@ class RowSearch {
     for (int32_t v = shape.first_child[node]; v < shape.first_child[node + 1]; ++v)
       if (shape.is_leaf(v)) return true;
     return false;
-  }
-
-  // log eta_v of a node whose family has been evaluated
-  float log_probability(size_t tree, int32_t node) const {
-    if (node == 0) return 0.0f;
-    const Forest::Part& part = forest_->parts()[tree];
-    const int32_t parent = part.parent[node];
-    return path_[size_t(*expanded_.get(part.first_node + parent) + node - part.tree.first_child[parent])];
-  }
-
-  // The uppermost node on the path to `leaf` whose children are not evaluated; -1 if all are.
-  int32_t first_unknown(size_t tree, int32_t leaf) const {
-    const Forest::Part& part = forest_->parts()[tree];
-    int32_t unknown = -1;
-    for (int32_t v = part.parent[leaf]; v >= 0; v = part.parent[v]) {
-      if (expanded_.get(part.first_node + v)) break;
-      unknown = v;
-    }
-    return unknown;
   }
 
   bool full() const { return found_.size() >= size_t(settings_->k); }
@@ -233,7 +196,7 @@ class RowSearch {
     queue.pop_back();
     const Forest::Part& part = forest_->parts()[tree];
     if (!part.tree.is_leaf(node)) {
-      if (expanded_.get(part.first_node + node))
+      if (known_.has_children(size_t(tree), node))
         open(tree, node);
       else
         asked_.push_back({0, int32_t(tree), node});
@@ -250,7 +213,7 @@ class RowSearch {
   void open(int32_t tree, int32_t node) {
     const Forest::Part& part = forest_->parts()[tree];
     const int32_t begin = part.tree.first_child[node], end = part.tree.first_child[node + 1];
-    const float* value = &path_[size_t(*expanded_.get(part.first_node + node))];
+    const float* value = known_.children(size_t(tree), node);
     const bool alone = frontier_.size() == 1;
     const float enters = entry_bar(tree);
     for (int32_t v = begin; v < end; ++v) {
@@ -280,8 +243,8 @@ class RowSearch {
         key_[t] = kNever;
         continue;
       }
-      const int32_t unknown = first_unknown(t, leaf);
-      key_[t] = log_probability(t, unknown < 0 ? leaf : unknown);
+      const int32_t unknown = known_.first_unknown(t, leaf);
+      key_[t] = known_.log_probability(t, unknown < 0 ? leaf : unknown);
       if (unknown >= 0 && missing < 0) {
         missing = unknown;
         in_tree = int32_t(t);
@@ -326,14 +289,12 @@ class RowSearch {
 
   const Forest* forest_ = nullptr;
   const SearchSettings* settings_ = nullptr;
-  Query query_{};
+  KnownNodes known_;
   std::vector<std::vector<Candidate>> frontier_;  // per tree: heap of what is open
   std::vector<BeamLevels> beam_;                  // per tree
   std::vector<int32_t> popped_;                           // leaves that came out of each tree
   std::vector<float> key_;
-  SmallMap expanded_;        // node (through all trees) -> where its children's log probabilities begin in path_
-  SmallMap seen_;            // labels that came out of some tree
-  std::vector<float> path_;  // log eta_v
+  SmallMap seen_;  // labels that came out of some tree
   std::vector<Found> found_;
   std::vector<Wish> asked_;
   int32_t pending_ = -1;

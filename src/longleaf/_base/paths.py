@@ -87,7 +87,7 @@ def _chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
     pages = len(weights["page_words"]) // len(weights["dense"])
     words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
     records = weights["words"].reshape(-1, WORD_NUMBERS)[weights["word"][chunk] : weights["word"][chunk + 1]]
-    word, bit = np.nonzero(_ones(records[:, :2].copy()).reshape(-1, 64))
+    word, bit = np.nonzero(_ones(records[:, :2]).reshape(-1, 64))
     return np.asarray(words[word] * 64 + bit, np.int64)
 
 
