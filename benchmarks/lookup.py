@@ -16,7 +16,9 @@ from scipy.special import logit
 import longleaf as ll
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from handmade import estimator  # the one place that knows how weights are packed
+from handmade import estimator, one_by_one  # the one place that knows how weights are packed
+
+__all__ = ["least_evaluations", "lookup_model", "node_probabilities", "one_by_one"]
 
 Floats = npt.NDArray[np.float64]
 NEAREST = 1e-12  # to 0 and 1, for logits to be finite

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import longleaf as ll
-from benchmarks.lookup import least_evaluations, lookup_model
+from benchmarks.lookup import least_evaluations, lookup_model, one_by_one
 from longleaf.datasets import Truth, lose_labels, make_truth
 from longleaf.propensity import inverse_propensity_from_counts
 
@@ -178,12 +178,12 @@ def search_costs(case: Case, dials: Sequence[float], k: int = 5, beam: int = 10)
     eta_noted = case.truth.eta_test * case.propensity
     tree = ll.LabelTree.complete(np.arange(eta_noted.shape[1]), max_leaf=10)
     model, rows = lookup_model(eta_noted, [tree])
-    plain = float(model.top_k(rows, k=k).evaluations.mean())
+    plain = float(one_by_one(model, rows, k=k).evaluations.mean())
     found = []
     for dial in dials:
         gain = case.propensity**-dial
-        exact = model.top_k(rows, k=k, gain=gain)
-        cut = model.top_k(rows, k=k, gain=gain, search="beam", beam=beam)
+        exact = one_by_one(model, rows, k=k, gain=gain)
+        cut = one_by_one(model, rows, k=k, gain=gain, search="beam", beam=beam)
         blind = least_evaluations(eta_noted, tree, gain, k, informed=False)
         found.append(
             Searched(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace longleaf {
@@ -16,6 +17,22 @@ struct Candidate {
   }
 };
 
+// Keeps the best `size` of a heap, the worst of them in front; gives the one that has no place, if any.
+template <class Item>
+std::optional<Item> keep_best(std::vector<Item>& heap, Item item, size_t size) {
+  const auto better = [](const Item& a, const Item& b) { return b < a; };
+  std::optional<Item> dropped;
+  if (heap.size() == size) {
+    if (item < heap.front()) return item;
+    std::pop_heap(heap.begin(), heap.end(), better);
+    dropped = heap.back();
+    heap.pop_back();
+  }
+  heap.push_back(item);
+  std::push_heap(heap.begin(), heap.end(), better);
+  return dropped;
+}
+
 class BeamLevels {
  public:
   void clear() {
@@ -24,17 +41,7 @@ class BeamLevels {
   }
   void begin(Candidate root) { level_.push_back(root); }
 
-  // Keeps the best `beam` of the next level, the worst of them in front.
-  void keep(Candidate candidate, size_t beam) {
-    const auto better = [](const Candidate& a, const Candidate& b) { return b < a; };
-    if (next_.size() == beam) {
-      if (candidate < next_.front()) return;
-      std::pop_heap(next_.begin(), next_.end(), better);
-      next_.pop_back();
-    }
-    next_.push_back(candidate);
-    std::push_heap(next_.begin(), next_.end(), better);
-  }
+  void keep(Candidate candidate, size_t beam) { keep_best(next_, candidate, beam); }
 
   // The node to expand next, or -1 when the tree has come to its leaves. A level's nodes are expanded best first. From
   // where their inner children, whose keys are no higher, cannot enter the next level any more, only those that have

@@ -113,16 +113,23 @@ std::vector<float> Forest::log_bounds(const float* log_gain) const {
   return bounds;
 }
 
-void family_margins(const Forest::Part& part, int32_t node, const Query& query, float* margin) {
-  const TreeView& tree = part.tree;
+void family_log_probabilities(const Forest& forest, size_t tree, int32_t node, const Query& query, float above,
+                              float* value) {
+  const Forest::Part& part = forest.parts()[tree];
   const ChunkView& w = part.chunks;
-  const int32_t begin = tree.first_child[node], end = tree.first_child[node + 1];
-  std::copy(w.bias + begin, w.bias + end, margin);
+  const int32_t begin = part.tree.first_child[node], end = part.tree.first_child[node + 1];
+  const Kernels& k = kernels();
+  std::copy(w.bias + begin, w.bias + end, value);  // first the margins
   int64_t c = part.family_chunk[node];
   for (int32_t first = begin; first < end; first += kChunkWidth, ++c) {
     check_once(part, c);
-    kernels().add_products(chunk_at(w, c), query, margin + (first - begin));
+    k.add_products(chunk_at(w, c), query, value + (first - begin));
   }
+  if (forest.link() == kLogisticLink)
+    k.logistic_log_probability(value, end - begin);
+  else
+    k.hinge_log_probability(value, end - begin, forest.link());
+  for (int32_t i = 0; i < end - begin; ++i) value[i] += above;
 }
 
 }  // namespace longleaf

@@ -28,14 +28,7 @@ class KnownNodes {
     int32_t& place = place_.find(part.first_node + node, fresh);
     place = int32_t(path_.size());
     path_.resize(path_.size() + size_t(size));
-    float* value = &path_[size_t(place)];
-    family_margins(part, node, query_, value);
-    const Kernels& k = kernels();
-    if (forest_->link() == kLogisticLink)
-      k.logistic_log_probability(value, size);
-    else
-      k.hinge_log_probability(value, size, forest_->link());
-    for (int32_t i = 0; i < size; ++i) value[i] += above;
+    family_log_probabilities(*forest_, tree, node, query_, above, &path_[size_t(place)]);
     return size;
   }
 

@@ -6,43 +6,35 @@
 // Out: labels and scores, best first, provably the top k of the model's own scores.
 //
 // One tree: best-first search. A node's key is log eta_v + log max gain below v, which never grows towards the leaves,
-// so once the best key left in the queue is not above the k-th score found, nothing better can follow. With all gains
-// 1 this is uniform-cost search. A node is expanded only if its key lies above the k-th score: no search that knows the
+// so once the best key left in the queue lies below the k-th score found, nothing better can follow. With all gains
+// 1 this is uniform-cost search. A node is expanded only if its key reaches the k-th score: no search that knows the
 // same bounds can do with fewer.
 //
 // Several trees: their searches are interleaved, always advancing the tree with the best key. A leaf that comes out of
 // one tree is looked up in the others (whatever was evaluated is remembered), unless its bound, from its deepest
 // evaluated ancestors, already lies below the k-th score. A label seen in no tree scores at most the mean of the trees'
-// best keys; when that is not above the k-th score the search ends (the threshold algorithm of Fagin et al. 2003).
+// best keys; when that lies below the k-th score the search ends (the threshold algorithm of Fagin et al. 2003).
 //
 // Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way, also
 // of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as above:
 // the beam's own answer, without evaluating the families that cannot change it.
 //
-// Rows are searched a block at a time, each giving the family it wants next; the wishes are served in the order of the
-// weights in memory, so that rows that want the same weights share them in the cache.
+// This is the search of a row by itself. Rows that come together are searched level by level (level_search.cpp), with
+// the same answers. Where they cannot be, rows are searched a block at a time, each giving the family it wants next, and
+// the wishes are served in the order of the weights in memory.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "beam.h"
+#include "best_labels.h"
 #include "forest.h"
 #include "known_nodes.h"
+#include "level_search.h"
 #include "small_map.h"
 
 namespace longleaf {
 
 namespace {
-
-constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr float kRounding = 1e-4f;  // more than the logs of two sums of the same numbers can differ by
-
-struct Found {
-  float key;  // log score
-  int32_t label;
-  float score;
-  bool operator<(const Found& other) const { return key != other.key ? key > other.key : label < other.label; }
-};
 
 struct Wish {
   int32_t row, tree, node;
@@ -62,7 +54,7 @@ class RowSearch {
     key_.resize(trees);
     for (auto& queue : frontier_) queue.clear();
     seen_.clear();
-    found_.clear();
+    best_.start(settings);
     asked_.clear();
     pending_ = -1;
     evaluations_ = 0;
@@ -105,14 +97,7 @@ class RowSearch {
 
   int64_t evaluations() const { return evaluations_; }
 
-  void write(int32_t* labels, float* scores) {
-    std::sort(found_.begin(), found_.end());
-    for (int i = 0; i < settings_->k; ++i) {
-      const bool have = size_t(i) < found_.size();
-      labels[i] = have ? found_[i].label : -1;
-      scores[i] = have ? found_[i].score : 0.0f;
-    }
-  }
+  void write(int32_t* labels, float* scores) { best_.write(labels, scores); }
 
   // The mean probability of a label, every family on its paths evaluated on demand.
   float probability(int32_t label) {
@@ -132,32 +117,6 @@ class RowSearch {
     return settings_->log_bounds ? settings_->log_bounds[forest_->parts()[tree].first_node + node] : 0.0f;
   }
   bool is_leaf(size_t tree, int32_t node) const { return forest_->parts()[tree].tree.is_leaf(node); }
-  // Leaves have no children of their own, and the nodes stand in breadth-first order.
-  bool has_only_leaves(size_t tree, int32_t node) const {
-    const int32_t* first_child = forest_->parts()[tree].tree.first_child;
-    return first_child[first_child[node]] == first_child[first_child[node + 1]];
-  }
-  bool has_a_leaf(size_t tree, int32_t node) const {
-    const TreeView& shape = forest_->parts()[tree].tree;
-    for (int32_t v = shape.first_child[node]; v < shape.first_child[node + 1]; ++v)
-      if (shape.is_leaf(v)) return true;
-    return false;
-  }
-
-  bool full() const { return found_.size() >= size_t(settings_->k); }
-  // What a score must exceed to matter. The heap's front is the worst of the found.
-  float bar() const { return full() ? found_.front().key : settings_->log_floor; }
-
-  // log of the mean of exp(values)
-  static float log_mean(const float* values, size_t size) {
-    if (size == 1) return values[0];
-    const float top = *std::max_element(values, values + size);
-    if (top == kNever) return kNever;
-    double sum = 0;
-    for (size_t i = 0; i < size; ++i) sum += std::exp(double(values[i] - top));
-    return float(top + std::log(sum / double(size)));
-  }
-
   // The tree to advance, or -1 when nothing unseen can enter any more.
   int choose_tree() {
     const size_t trees = frontier_.size();
@@ -174,16 +133,16 @@ class RowSearch {
       if (frontier_[t].empty() && settings_->beam == 0) return -1;
     }
     const float bound = log_mean(key_.data(), trees);
-    return bound > bar() ? int(best) : -1;
+    return bound != kNever && bound >= best_.bar() ? int(best) : -1;
   }
 
   // What a key of this tree must exceed to matter: a label below it that has come out of no other tree scores at most
   // the mean of it and the others' best keys. The bar only rises and those only fall, so what is left out stays out.
   float entry_bar(int32_t tree) const {
     const size_t trees = frontier_.size();
-    if (trees == 1) return bar();
+    if (trees == 1) return best_.bar();
     if (settings_->union_rule || settings_->beam > 0) return kNever;
-    double rest = double(trees) * std::exp(double(bar()));
+    double rest = double(trees) * std::exp(double(best_.bar()));
     for (size_t t = 0; t < trees; ++t)
       if (int32_t(t) != tree && !frontier_[t].empty()) rest -= std::exp(double(frontier_[t].front().key));
     return rest > 0 ? float(std::log(rest)) - kRounding : kNever;
@@ -221,10 +180,10 @@ class RowSearch {
       if (key == kNever || std::isnan(key)) continue;
       const bool leaf = part.tree.is_leaf(v);
       if (alone && leaf) {
-        offer(part.tree.label[v], key);
+        best_.offer(part.tree.label[v], key);
       } else if (searching_beam_ && !leaf) {
         beam_[tree].keep({key, v}, size_t(settings_->beam));
-      } else if (key > enters) {
+      } else if (key >= enters) {
         frontier_[tree].push_back({key, v});
         std::push_heap(frontier_[tree].begin(), frontier_[tree].end());
       }
@@ -251,35 +210,24 @@ class RowSearch {
       }
     }
     const float key = gain + log_mean(key_.data(), trees);
-    if (missing >= 0 && key > bar()) {
+    if (missing >= 0 && key >= best_.bar()) {
       asked_.push_back({0, in_tree, missing});
       return;
     }
-    if (missing < 0) offer(label, key);
+    if (missing < 0) best_.offer(label, key);
     pending_ = -1;
-  }
-
-  void offer(int32_t label, float key) {
-    if (!(key > bar())) return;  // also refuses what is not a number
-    if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
-    if (full()) {
-      std::pop_heap(found_.begin(), found_.end());
-      found_.pop_back();
-    }
-    found_.push_back({key, label, float(std::exp(double(key)))});
-    std::push_heap(found_.begin(), found_.end());
   }
 
   // Goes on in every tree's level; false when all have come to their leaves.
   bool advance_beam() {
     for (size_t t = 0; t < beam_.size(); ++t) {
       const auto put_aside = [&](const Candidate& candidate) {
-        if (!has_only_leaves(t, candidate.node)) return false;
+        if (!forest_->parts()[t].has_only_leaves(candidate.node)) return false;
         frontier_[t].push_back(candidate);
         std::push_heap(frontier_[t].begin(), frontier_[t].end());
         return true;
       };
-      const auto has_leaves = [&](const Candidate& candidate) { return has_a_leaf(t, candidate.node); };
+      const auto has_leaves = [&](const Candidate& candidate) { return forest_->parts()[t].has_a_leaf(candidate.node); };
       const int32_t node = beam_[t].pop(size_t(settings_->beam), put_aside, has_leaves);
       if (node >= 0) asked_.push_back({0, int32_t(t), node});
     }
@@ -295,18 +243,15 @@ class RowSearch {
   std::vector<int32_t> popped_;                           // leaves that came out of each tree
   std::vector<float> key_;
   SmallMap seen_;  // labels that came out of some tree
-  std::vector<Found> found_;
+  BestLabels best_;
   std::vector<Wish> asked_;
   int32_t pending_ = -1;
   bool searching_beam_ = false;
   int64_t evaluations_ = 0;
 };
 
-constexpr int64_t kBlock = 512;  // rows searched side by side
-
-Query query_of(const CsrView& X, const float* row_scale, int64_t row) {
-  return {X.indices + X.indptr[row], X.data + X.indptr[row], X.row_size(row), row_scale[row]};
-}
+constexpr int64_t kBlock = 512;      // rows searched side by side, each by itself
+constexpr int64_t kTogether = 2048;  // rows searched level by level; more share no more
 
 // A thread's searches and what they ask for.
 struct Desk {
@@ -314,8 +259,8 @@ struct Desk {
   std::vector<Wish> wishes;
   std::vector<int32_t> active;
 
-  void run_block(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
-                 int64_t begin, int64_t end) {
+  void run(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, int64_t begin,
+           int64_t end, int32_t* labels, float* scores, int64_t* evaluations) {
     if (searches.size() < size_t(end - begin)) searches.resize(size_t(end - begin));
     active.clear();
     for (int64_t row = begin; row < end; ++row) {
@@ -330,6 +275,10 @@ struct Desk {
       });
       for (const Wish& wish : wishes) searches[wish.row].evaluate(wish.tree, wish.node);
     }
+    for (int64_t row = 0; row < end - begin; ++row) {
+      searches[row].write(labels + row * settings.k, scores + row * settings.k);
+      evaluations[row] = searches[row].evaluations();
+    }
   }
 };
 
@@ -337,16 +286,19 @@ struct Desk {
 
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            int32_t* labels, float* scores, int64_t* evaluations) {
-  const int64_t blocks = (X.rows + kBlock - 1) / kBlock;
-  std::vector<Desk> desks(size_t(std::max(1, settings.threads)));
-  work.for_each(blocks, settings.threads, [&](int64_t block, int thread) {
-    const int64_t begin = block * kBlock, end = std::min(X.rows, begin + kBlock);
-    Desk& desk = desks[thread];
-    desk.run_block(forest, X, row_scale, settings, begin, end);
-    for (int64_t row = begin; row < end; ++row) {
-      desk.searches[row - begin].write(labels + row * settings.k, scores + row * settings.k);
-      evaluations[row] = desk.searches[row - begin].evaluations();
-    }
+  const int threads = std::max(1, settings.threads);
+  const bool together = X.rows > 1 && LevelSearch::serves(forest, settings);
+  const int64_t size = together ? std::clamp<int64_t>(X.rows / (4 * threads), 1, kTogether) : kBlock;
+  std::vector<Desk> desks(size_t(together ? 0 : threads));
+  std::vector<LevelSearch> searches(size_t(together ? threads : 0), LevelSearch(forest, settings, work));
+  work.for_each((X.rows + size - 1) / size, settings.threads, [&](int64_t block, int thread) {
+    const int64_t begin = block * size, end = std::min(X.rows, begin + size);
+    int32_t* to_labels = labels + begin * settings.k;
+    float* to_scores = scores + begin * settings.k;
+    if (together)
+      searches[thread].run(X, row_scale, begin, end, to_labels, to_scores, evaluations + begin);
+    else
+      desks[thread].run(forest, X, row_scale, settings, begin, end, to_labels, to_scores, evaluations + begin);
     work.add(double(end - begin) / double(X.rows));
   });
 }

@@ -31,7 +31,8 @@ class TopK:
     scores : float32 array [rows, k]
         Gain times probability; 0 where the label is -1.
     evaluations : int64 array [rows]
-        How many node classifiers were evaluated to find them.
+        How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
+        a few more for rows that are searched together, which is faster.
     """
 
     labels: npt.NDArray[np.int32]

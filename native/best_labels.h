@@ -1,0 +1,74 @@
+// The best k labels of a row found so far.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core.h"
+
+namespace longleaf {
+
+inline constexpr float kNever = -std::numeric_limits<float>::infinity();
+inline constexpr float kRounding = 1e-4f;  // more than the logs of two sums of the same numbers can differ by
+
+// log of the mean of exp(values)
+inline float log_mean(const float* values, size_t size) {
+  if (size == 1) return values[0];
+  const float top = *std::max_element(values, values + size);
+  if (top == kNever) return kNever;
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) sum += std::exp(double(values[i] - top));
+  return float(top + std::log(sum / double(size)));
+}
+
+// Of equal scores the lower label is the better, so that the answer does not hang on the order of the search.
+class BestLabels {
+ public:
+  void start(const SearchSettings& settings) {
+    settings_ = &settings;
+    found_.clear();
+  }
+
+  // What a score must reach to matter. The heap's front is the worst of the found.
+  float bar() const { return full() ? found_.front().key : settings_->log_floor; }
+
+  void offer(int32_t label, float key) {
+    if (!(key >= bar()) || key == kNever) return;  // also refuses what is not a number
+    if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
+    const Found found{key, label};
+    if (full()) {
+      if (!(found < found_.front())) return;
+      std::pop_heap(found_.begin(), found_.end());
+      found_.pop_back();
+    }
+    found_.push_back(found);
+    std::push_heap(found_.begin(), found_.end());
+  }
+
+  // Best first, padded with -1 and 0; nothing can be offered afterwards.
+  void write(int32_t* labels, float* scores) {
+    std::sort_heap(found_.begin(), found_.end());
+    for (int i = 0; i < settings_->k; ++i) {
+      const bool have = size_t(i) < found_.size();
+      labels[i] = have ? found_[i].label : -1;
+      scores[i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
+    }
+  }
+
+ private:
+  struct Found {
+    float key;  // log score
+    int32_t label;
+    bool operator<(const Found& other) const { return key != other.key ? key > other.key : label < other.label; }
+  };
+
+  bool full() const { return found_.size() >= size_t(settings_->k); }
+
+  const SearchSettings* settings_ = nullptr;
+  std::vector<Found> found_;
+};
+
+}  // namespace longleaf
