@@ -114,12 +114,25 @@ def _longleaf(setting: str, params: dict[str, Any]) -> Entry:
 # Shape, loss and search follow the peer; C (which grows as nodes have fewer rows), the size of the clusters,
 # the threshold and the tolerance are chosen so that longleaf is ahead in quality as well.
 _HASTY = {"C_scale": "log", "random_state": 1}
-_HASTY_HINGE = _HASTY | {"max_leaf": 100, "C": 0.6, "threshold": 0.15, "tolerance": 0.3}
-_HASTY_LOG = _HASTY | {"loss": "log", "max_leaf": 150, "C": 8.0, "threshold": 0.25, "tolerance": 0.2}
 LONGLEAF = (
-    _longleaf(THREE_LOG, _HASTY_LOG | {"n_trees": 3, "arity": 2}),
-    _longleaf(THREE_HINGE, _HASTY_HINGE | {"n_trees": 3, "arity": 2}),
-    _longleaf(THREE_WIDE, _HASTY_HINGE | {"n_trees": 3, "arity": 16}),
+    _longleaf(
+        THREE_LOG,
+        _HASTY
+        | {"n_trees": 3, "arity": 2, "max_leaf": 150, "loss": "log"}
+        | {"C": 8.0, "threshold": 0.25, "tolerance": 0.3},
+    ),
+    _longleaf(
+        THREE_HINGE,
+        _HASTY
+        | {"n_trees": 3, "arity": 2, "max_leaf": 200}
+        | {"C": 0.5, "threshold": 0.15, "tolerance": 0.4},
+    ),
+    _longleaf(
+        THREE_WIDE,
+        _HASTY
+        | {"n_trees": 3, "arity": 16, "max_leaf": 100}
+        | {"C": 0.6, "threshold": 0.15, "tolerance": 0.3},
+    ),
     _longleaf(
         ONE_HINGE,
         _HASTY
