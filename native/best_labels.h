@@ -12,7 +12,8 @@
 namespace longleaf {
 
 inline constexpr float kNever = -std::numeric_limits<float>::infinity();
-inline constexpr float kRounding = 1e-4f;  // more than the logs of two sums of the same numbers can differ by
+// More than two ways to compute the same log score can differ by.
+inline float rounding(float log_score) { return 1e-4f + 1e-6f * std::fabs(log_score); }
 
 // log of the mean of exp(values)
 inline float log_mean(const float* values, size_t size) {
@@ -23,6 +24,13 @@ inline float log_mean(const float* values, size_t size) {
   for (size_t i = 0; i < size; ++i) sum += std::exp(double(values[i] - top));
   return float(top + std::log(sum / double(size)));
 }
+
+// Where the answers of all rows go: see top_k in core.h.
+struct Answers {
+  int32_t* labels;
+  float* scores;
+  int64_t* evaluations;
+};
 
 // Of equal scores the lower label is the better, so that the answer does not hang on the order of the search.
 class BestLabels {
@@ -49,12 +57,12 @@ class BestLabels {
   }
 
   // Best first, padded with -1 and 0; nothing can be offered afterwards.
-  void write(int32_t* labels, float* scores) {
+  void write(const Answers& answers, int64_t row) {
     std::sort_heap(found_.begin(), found_.end());
-    for (int i = 0; i < settings_->k; ++i) {
+    for (int64_t i = 0; i < settings_->k; ++i) {
       const bool have = size_t(i) < found_.size();
-      labels[i] = have ? found_[i].label : -1;
-      scores[i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
+      answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
+      answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
     }
   }
 

@@ -259,6 +259,9 @@ struct SearchSettings {
   const float* log_bounds = nullptr;     // as made by Forest::log_bounds from these gains
   const float* log_threshold = nullptr;  // per label, scores below are not returned; null for none
   float log_floor = -std::numeric_limits<float>::infinity();  // below every threshold: no score there can matter
+
+  float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
+  float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
 };
 // labels and scores: rows * k, best first, padded with -1 and 0; evaluations: per row, classifiers evaluated.
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,

@@ -47,7 +47,7 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
   int64_t first_node = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
     check_tree(trees[t], labels);
-    Part part{trees[t], chunks[t], {}, {}, {}, first_node, nullptr};
+    Part part{trees[t], chunks[t], {}, {}, {}, first_node, 0, 0, nullptr};
     const TreeView& tree = part.tree;
     first_node += tree.nodes;
     require(part.chunks.features == features_, "the trees must have the same number of features");
@@ -64,8 +64,10 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
       if (tree.is_leaf(v)) {
         require(part.leaf[tree.label[v]] < 0, "a label must have one leaf");
         part.leaf[tree.label[v]] = int32_t(v);
+        ++part.leaves;
         continue;
       }
+      if (part.has_only_leaves(int32_t(v))) ++part.leaf_families;
       part.family_chunk[v] = chunk;
       std::fill(part.parent.begin() + tree.first_child[v], part.parent.begin() + tree.first_child[v + 1], int32_t(v));
       chunk += (tree.first_child[v + 1] - tree.first_child[v] + kChunkWidth - 1) / kChunkWidth;

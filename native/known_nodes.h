@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "forest.h"
@@ -58,6 +59,14 @@ class KnownNodes {
       unknown = v;
     }
     return unknown;
+  }
+
+  // log eta of a label in a tree, every family on its path evaluated on demand; -inf where it has no leaf.
+  float label_log_probability(size_t tree, int32_t label, int64_t& evaluations) {
+    const int32_t leaf = forest_->parts()[tree].leaf[label];
+    if (leaf < 0) return -std::numeric_limits<float>::infinity();
+    for (int32_t missing; (missing = first_unknown(tree, leaf)) >= 0;) evaluations += evaluate(tree, missing);
+    return log_probability(tree, leaf);
   }
 
  private:

@@ -8,125 +8,148 @@
 //   look around:   each row takes the best few nodes of each level along; the others wait. This gives it a bar.
 //   look further:  what waits, and all that is below it, is evaluated where its key reaches the bar.
 //
+// A row that sees fewer than k labels on looking around has no bar, and is left to the search of search.cpp.
+//
 // Several trees: any label among the best k reaches the bar in one of them at least. The leaves seen are kept if they
 // come near the bar; a label's score is complete when it was kept in every tree. Where it was not, it is known to be
 // small, or not to reach the bar there, which mostly rules it out; if not, it is looked up.
 //
-// Beam search through one tree (Algorithm 2) looks around with the whole beam, but first expands the best few of a
-// level: many of the others can then no longer change the next level, or as families of leaves the answer.
+// Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those already
+// expanded among them. Nodes below the bar may be left out, since none of theirs is an answer. If a node that was
+// expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as well.
 #include "level_search.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace longleaf {
 
 namespace {
 
-constexpr size_t kFirst = 3;      // nodes of a level that a row expands before it knows better
-constexpr float kMargin = 1.5f;   // a leaf this far (as a log) below the bar is not kept
+constexpr size_t kFirst = 3;     // nodes of a level that a row expands before it knows better, at least
+constexpr float kLeft = std::numeric_limits<float>::infinity();  // a bar that nothing reaches
+constexpr float kMargin = 1.5f;  // with several trees, a leaf this far (as a log) below the bar is not kept
+
+// As many as have families of leaves with twice k labels below, as a rule; no more than a beam.
+size_t nodes_to_begin_with(const Forest& forest, const SearchSettings& settings) {
+  int64_t families = 0, leaves = 0;
+  for (const Forest::Part& part : forest.parts()) {
+    families += part.leaf_families;
+    leaves += part.leaves;
+  }
+  const size_t first = std::max(kFirst, size_t(2 * int64_t(settings.k) * families / leaves + 1));
+  return settings.beam > 0 ? std::min(first, size_t(settings.beam)) : first;
+}
 
 }  // namespace
 
 LevelSearch::LevelSearch(const Forest& forest, const SearchSettings& settings, const Work& work)
-    : forest_(forest), settings_(settings), work_(work) {
-  waiting_.resize(forest.parts().size());
-  eta_.resize(forest.parts().size());
-  if (several()) {
-    margin_ = kMargin;
-    share_ = std::log(float(forest.parts().size()));
-    slack_ = kRounding;
-  }
-}
+    : forest_(forest),
+      settings_(settings),
+      work_(work),
+      first_(nodes_to_begin_with(forest, settings)),
+      margin_(several() ? kMargin : 0.0f),
+      log_trees_(std::log(float(forest.parts().size()))),
+      waiting_(forest.parts().size()),
+      eta_(forest.parts().size()) {}
 
-void LevelSearch::run(const CsrView& X, const float* row_scale, int64_t begin, int64_t end, int32_t* labels,
-                      float* scores, int64_t* evaluations) {
-  const auto size = int32_t(end - begin);
-  if (rows_.size() < size_t(size)) rows_.resize(size_t(size));
-  bar_.assign(size_t(size), settings_.log_floor);
-  for (int32_t r = 0; r < size; ++r) {
-    Row& row = rows_[size_t(r)];
-    row.query = query_of(X, row_scale, begin + r);
-    row.values.clear();
-    row.families.clear();
-    row.evaluations = 0;
+std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_scale, std::span<const int64_t> rows,
+                                          const Answers& answers) {
+  if (rows_.size() < rows.size()) rows_.resize(rows.size());
+  bar_.assign(rows.size(), settings_.log_floor);
+  left_.clear();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows_[r].query = query_of(X, row_scale, rows[r]);
+    rows_[r].values.clear();
+    rows_[r].families.clear();
+    rows_[r].evaluations = 0;
   }
   const size_t trees = forest_.parts().size();
   for (size_t t = 0; t < trees; ++t) look_around(t);
-  if (several())
-    for (int32_t r = 0; r < size; ++r) add_up(r);
-  for (size_t t = 0; t < trees; ++t) look_further(t);
-  for (int32_t r = 0; r < size; ++r) {
-    Row& row = rows_[size_t(r)];
-    if (several()) settle(r);
-    row.best.write(labels + r * int64_t(settings_.k), scores + r * int64_t(settings_.k));
-    evaluations[r] = row.evaluations;
+  for (size_t r = 0; r < rows.size() && !work_.stopped(); ++r) {
+    if (several()) add_up(r);
+    if (bar_[r] == kNever && settings_.beam == 0) leave(r);
   }
+  for (size_t t = 0; t < trees; ++t) look_further(t);
+  for (size_t r = 0; r < rows.size() && !work_.stopped(); ++r) {
+    if (bar_[r] == kLeft) {
+      left_.push_back(rows[r]);
+      continue;
+    }
+    if (several()) settle(r);
+    rows_[r].best.write(answers, rows[r]);
+    answers.evaluations[rows[r]] = rows_[r].evaluations;
+  }
+  return left_;
+}
+
+void LevelSearch::leave(size_t r) {
+  bar_[r] = kLeft;
+  rows_[r].values.clear();
 }
 
 void LevelSearch::look_around(size_t tree) {
-  for (auto& level : waiting_[tree]) level.clear();
+  waiting_[tree].clear();
+  expanded_.clear();
   for (size_t r = 0; r < bar_.size(); ++r) {
     rows_[r].best.start(settings_);
-    rows_[r].kept.assign(1, Open{{log_bound(tree, 0), 0}, 0.0f});
+    rows_[r].kept.assign(1, Open{{bound(tree, 0), 0}, 0.0f});
   }
-  const size_t width = settings_.beam > 0 ? size_t(settings_.beam) : kFirst;
   for (size_t depth = 0;; ++depth) {
-    take_the_best();
+    take_the_best(depth);
     if (level_.empty()) return;
-    const auto keep = [&](const Visit& child, float key) {
-      const auto dropped = keep_best(rows_[size_t(child.row)].kept, Open{{key, child.node}, child.value}, width);
-      if (dropped && settings_.beam == 0) wait(tree, depth + 1, {dropped->node, child.row, dropped->value});
-    };
-    expand_level(tree, keep);
-    take_the_rest(tree, depth);
-    expand_level(tree, keep);
+    expand_level(tree, [&](const Visit& child, float key) {
+      const auto dropped = keep_best(rows_[size_t(child.row)].kept, Open{{key, child.node}, child.value}, first_);
+      if (dropped) waiting_[tree].at(depth + 1).push_back({dropped->node, child.row, dropped->value});
+    });
   }
 }
 
-// Into level_ the best few that each row has kept, into rest_ the others.
-void LevelSearch::take_the_best() {
+// Into level_ what the rows have kept.
+void LevelSearch::take_the_best(size_t depth) {
   level_.clear();
-  rest_.clear();
   for (size_t r = 0; r < bar_.size(); ++r) {
-    std::vector<Open>& kept = rows_[r].kept;
-    const size_t first = std::min(kFirst, kept.size());
-    std::partial_sort(kept.begin(), kept.begin() + int64_t(first), kept.end(), [](const Open& a, const Open& b) { return b < a; });
-    for (size_t i = 0; i < kept.size(); ++i)
-      (i < first ? level_ : rest_).push_back({kept[i].node, int32_t(r), kept[i].value});
-    kept.clear();
+    for (const Open& open : rows_[r].kept) level_.push_back({open.node, int32_t(r), open.value});
+    rows_[r].kept.clear();
   }
-}
-
-// Into level_ what of rest_ can still change the next level; families of leaves wait.
-void LevelSearch::take_the_rest(size_t tree, size_t depth) {
-  level_.clear();
-  const Forest::Part& part = forest_.parts()[tree];
-  for (const Visit& visit : rest_) {
-    const std::vector<Open>& kept = rows_[size_t(visit.row)].kept;
-    if (part.has_only_leaves(visit.node))
-      wait(tree, depth, visit);
-    else if (kept.size() < size_t(settings_.beam) || key_of(tree, visit) >= kept.front().key || part.has_a_leaf(visit.node))
-      level_.push_back(visit);
-  }
-}
-
-void LevelSearch::wait(size_t tree, size_t depth, const Visit& visit) {
-  if (waiting_[tree].size() <= depth) waiting_[tree].resize(depth + 1);
-  waiting_[tree][depth].push_back(visit);
+  if (settings_.beam > 0) expanded_.at(depth) = level_;
 }
 
 void LevelSearch::look_further(size_t tree) {
   next_.clear();
   if (several())  // a label must not count twice
     for (size_t r = 0; r < bar_.size(); ++r) rows_[r].best.start(settings_);
-  for (size_t depth = 0; depth < waiting_[tree].size() || !next_.empty(); ++depth) {
+  for (size_t depth = 0; depth < waiting_[tree].depths() || !next_.empty(); ++depth) {
     level_.swap(next_);
     next_.clear();
-    if (depth < waiting_[tree].size())
-      level_.insert(level_.end(), waiting_[tree][depth].begin(), waiting_[tree][depth].end());
+    const std::vector<Visit>& waiting = waiting_[tree].at(depth);
+    level_.insert(level_.end(), waiting.begin(), waiting.end());
     std::erase_if(level_, [&](const Visit& visit) { return key_of(tree, visit) < bar_[size_t(visit.row)]; });
+    if (settings_.beam > 0) keep_the_beam(tree, depth);
     expand_level(tree, [&](const Visit& child, float) { next_.push_back(child); });
+  }
+}
+
+// Leaves in level_ what is in the beam, with what was expanded at this depth.
+void LevelSearch::keep_the_beam(size_t tree, size_t depth) {
+  ranked_.clear();
+  const auto rank = [&](const std::vector<Visit>& visits, bool expanded) {
+    for (const Visit& visit : visits)
+      if (const float key = key_of(tree, visit); key >= bar_[size_t(visit.row)])
+        ranked_.push_back({Open{{key, visit.node}, visit.value}, visit.row, expanded});
+  };
+  rank(level_, false);
+  rank(expanded_.at(depth), true);
+  std::sort(ranked_.begin(), ranked_.end(),
+            [](const Ranked& a, const Ranked& b) { return a.row != b.row ? a.row < b.row : b.open < a.open; });
+  level_.clear();
+  int place = 0;
+  for (size_t i = 0; i < ranked_.size(); ++i) {
+    const Ranked& one = ranked_[i];
+    place = i > 0 && one.row == ranked_[i - 1].row ? place + 1 : 0;
+    if (place >= settings_.beam && one.expanded) leave(size_t(one.row));
+    if (place < settings_.beam && !one.expanded) level_.push_back({one.open.node, one.row, one.open.value});
   }
 }
 
@@ -141,7 +164,7 @@ void LevelSearch::expand_level(size_t tree, Take take_inner) {
     const float key = key_of(tree, visit);
     if (!(key >= bar_[size_t(visit.row)]) || key == kNever) continue;
     if (shape.is_leaf(visit.node))  // a tree of nothing but its root
-      see_leaf(tree, visit.row, visit.node, visit.value);
+      see_leaf(tree, visit, key);
     else
       expand(tree, visit, take_inner);
   }
@@ -160,25 +183,24 @@ void LevelSearch::expand(size_t tree, const Visit& visit, Take take_inner) {
     const Visit child{v, visit.row, value_[size_t(v - begin)]};
     const float key = key_of(tree, child);
     if (part.tree.is_leaf(v))
-      see_leaf(tree, visit.row, v, child.value);
+      see_leaf(tree, child, key);
     else if (key >= bar_[size_t(visit.row)] && key != kNever)
       take_inner(child, key);
   }
 }
 
-// A leaf of one tree alone is an answer. One of several is kept, and raises the bar by what it is sure to score, a
-// tree's share, together with the others of its tree.
-void LevelSearch::see_leaf(size_t tree, int32_t row, int32_t node, float value) {
-  const float key = value + log_bound(tree, node);
-  float& bar = bar_[size_t(row)];
+// A leaf of one tree alone is an answer. One of several is kept. It also raises the bar: its label scores at least this
+// tree's share of the mean, so the k-th best share of one tree bounds the k-th score from below.
+void LevelSearch::see_leaf(size_t tree, const Visit& leaf, float key) {
+  float& bar = bar_[size_t(leaf.row)];
   if (!(key >= bar - margin_) || key == kNever) return;
-  Row& seer = rows_[size_t(row)];
-  const int32_t label = forest_.parts()[tree].tree.label[node];
-  if (several()) seer.values.push_back({label, int32_t(tree), value});
-  const float sure = key - share_;
-  if (sure < bar) return;
-  seer.best.offer(label, sure);
-  bar = std::max(bar, seer.best.bar() - slack_);
+  Row& row = rows_[size_t(leaf.row)];
+  const int32_t label = forest_.parts()[tree].tree.label[leaf.node];
+  if (several()) row.values.push_back({label, int32_t(tree), leaf.value});
+  const float share = several() ? key - log_trees_ - rounding(key) : key;
+  if (share < bar) return;
+  row.best.offer(label, share);
+  bar = std::max(bar, row.best.bar());
 }
 
 // Calls judge(label) for each label of which something was kept, with its log eta in each tree in eta_; kNever where
@@ -189,56 +211,63 @@ void LevelSearch::each_label(Row& row, Judge judge) {
   for (size_t i = 0; i < row.values.size();) {
     const int32_t label = row.values[i].label;
     std::fill(eta_.begin(), eta_.end(), kNever);
-    for (; i < row.values.size() && row.values[i].label == label; ++i) eta_[size_t(row.values[i].tree)] = row.values[i].value;
+    for (; i < row.values.size() && row.values[i].label == label; ++i)
+      eta_[size_t(row.values[i].tree)] = row.values[i].value;
     judge(label);
   }
 }
 
+float LevelSearch::key_of_mean(int32_t label) const {
+  return settings_.gain(label) + log_mean(eta_.data(), eta_.size());
+}
+
 // The bar after looking around: what a label was not seen to have may be nothing.
-void LevelSearch::add_up(int32_t r) {
+void LevelSearch::add_up(size_t r) {
   lower_.start(settings_);
-  each_label(rows_[size_t(r)], [&](int32_t label) { lower_.offer(label, gain(label) + log_mean(eta_.data(), eta_.size())); });
-  bar_[size_t(r)] = std::max(bar_[size_t(r)], lower_.bar() - kRounding);
+  each_label(rows_[r], [&](int32_t label) {
+    const float key = key_of_mean(label);
+    lower_.offer(label, key - rounding(key));
+  });
+  bar_[r] = std::max(bar_[r], lower_.bar());
 }
 
 // Judges the labels seen: first those whose scores are complete, then the others by the most that they can be.
-void LevelSearch::settle(int32_t r) {
-  Row& row = rows_[size_t(r)];
-  const float bar = bar_[size_t(r)];
+void LevelSearch::settle(size_t r) {
+  Row& row = rows_[r];
   row.best.start(settings_);
   std::sort(row.families.begin(), row.families.end());
   incomplete_.clear();
   each_label(row, [&](int32_t label) {
-    const float gain_of_label = gain(label);
-    bool complete = true;
-    for (size_t t = 0; t < eta_.size(); ++t) {
-      const Forest::Part& part = forest_.parts()[t];
-      if (eta_[t] != kNever || part.leaf[label] < 0) continue;
-      complete = false;
-      const int64_t family = part.first_node + part.parent[part.leaf[label]];
-      const bool seen = std::binary_search(row.families.begin(), row.families.end(), family);
-      eta_[t] = bar - (seen ? kMargin : 0.0f) - gain_of_label;
-    }
-    const float key = gain_of_label + log_mean(eta_.data(), eta_.size());
+    const bool complete = assume_the_most(r, label);
+    const float key = key_of_mean(label);
     if (complete)
       row.best.offer(label, key);
-    else if (key + kRounding >= bar)
+    else if (key + rounding(key) >= bar_[r])
       incomplete_.push_back({key, label});
   });
+  std::sort(incomplete_.begin(), incomplete_.end());
   known_.start(forest_, row.query);
-  for (const Candidate& most : incomplete_)
-    if (most.key + kRounding >= row.best.bar()) row.best.offer(most.node, exact_key(row, most.node));
+  for (const Incomplete& one : incomplete_) {
+    if (one.most + rounding(one.most) < row.best.bar()) return;
+    for (size_t t = 0; t < eta_.size(); ++t) eta_[t] = known_.label_log_probability(t, one.label, row.evaluations);
+    row.best.offer(one.label, key_of_mean(one.label));
+  }
 }
 
-float LevelSearch::exact_key(Row& row, int32_t label) {
+// Fills the gaps of a label in eta_: below the bar by the margin where its family was seen, else below the bar. Says
+// whether there were none.
+bool LevelSearch::assume_the_most(size_t r, int32_t label) {
+  const std::vector<int64_t>& families = rows_[r].families;
+  bool complete = true;
   for (size_t t = 0; t < eta_.size(); ++t) {
-    const int32_t leaf = forest_.parts()[t].leaf[label];
-    eta_[t] = kNever;
-    if (leaf < 0) continue;
-    for (int32_t missing; (missing = known_.first_unknown(t, leaf)) >= 0;) row.evaluations += known_.evaluate(t, missing);
-    eta_[t] = known_.log_probability(t, leaf);
+    const Forest::Part& part = forest_.parts()[t];
+    if (eta_[t] != kNever || part.leaf[label] < 0) continue;
+    complete = false;
+    const int64_t family = part.first_node + part.parent[part.leaf[label]];
+    const bool seen = std::binary_search(families.begin(), families.end(), family);
+    eta_[t] = bar_[r] - (seen ? margin_ : 0.0f) - settings_.gain(label);
   }
-  return gain(label) + log_mean(eta_.data(), eta_.size());
+  return complete;
 }
 
 }  // namespace longleaf

@@ -24,6 +24,8 @@
 // the wishes are served in the order of the weights in memory.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "beam.h"
 #include "best_labels.h"
@@ -95,26 +97,22 @@ class RowSearch {
     if (searching_beam_ || (!asked_.empty() && pending_ < 0)) open(tree, node);
   }
 
-  int64_t evaluations() const { return evaluations_; }
+  void write(const Answers& answers, int64_t row) {
+    best_.write(answers, row);
+    answers.evaluations[row] = evaluations_;
+  }
 
-  void write(int32_t* labels, float* scores) { best_.write(labels, scores); }
-
-  // The mean probability of a label, every family on its paths evaluated on demand.
+  // The mean probability of a label.
   float probability(int32_t label) {
     double sum = 0;
     const size_t trees = forest_->parts().size();
-    for (size_t t = 0; t < trees; ++t) {
-      const int32_t leaf = forest_->parts()[t].leaf[label];
-      if (leaf < 0) continue;
-      for (int32_t missing; (missing = known_.first_unknown(t, leaf)) >= 0;) evaluate(int32_t(t), missing);
-      sum += std::exp(double(known_.log_probability(t, leaf)));
-    }
+    for (size_t t = 0; t < trees; ++t) sum += std::exp(double(known_.label_log_probability(t, label, evaluations_)));
     return float(sum / double(trees));
   }
 
  private:
   float log_bound(size_t tree, int32_t node) const {
-    return settings_->log_bounds ? settings_->log_bounds[forest_->parts()[tree].first_node + node] : 0.0f;
+    return settings_->bound(forest_->parts()[tree].first_node + node);
   }
   bool is_leaf(size_t tree, int32_t node) const { return forest_->parts()[tree].tree.is_leaf(node); }
   // The tree to advance, or -1 when nothing unseen can enter any more.
@@ -129,23 +127,24 @@ class RowSearch {
     for (size_t t = 0; t < trees; ++t) {
       key_[t] = frontier_[t].empty() ? kNever : frontier_[t].front().key;
       if (key_[t] > key_[best]) best = t;
-      // every label has a leaf in every tree: one tree exhausted has shown them all
-      if (frontier_[t].empty() && settings_->beam == 0) return -1;
     }
     const float bound = log_mean(key_.data(), trees);
-    return bound != kNever && bound >= best_.bar() ? int(best) : -1;
+    return bound != kNever && bound + allowance(bound) >= best_.bar() ? int(best) : -1;
   }
 
-  // What a key of this tree must exceed to matter: a label below it that has come out of no other tree scores at most
+  // Scores of several trees are sums in another order than their bounds; those of one tree are their bounds.
+  float allowance(float log_score) const { return frontier_.size() > 1 ? rounding(log_score) : 0.0f; }
+
+  // What a key of this tree must reach to matter: a label below it that has come out of no other tree scores at most
   // the mean of it and the others' best keys. The bar only rises and those only fall, so what is left out stays out.
   float entry_bar(int32_t tree) const {
-    const size_t trees = frontier_.size();
-    if (trees == 1) return best_.bar();
-    if (settings_->union_rule || settings_->beam > 0) return kNever;
-    double rest = double(trees) * std::exp(double(best_.bar()));
-    for (size_t t = 0; t < trees; ++t)
-      if (int32_t(t) != tree && !frontier_[t].empty()) rest -= std::exp(double(frontier_[t].front().key));
-    return rest > 0 ? float(std::log(rest)) - kRounding : kNever;
+    const float bar = best_.bar();
+    if (frontier_.size() == 1) return bar;
+    if (settings_->union_rule || settings_->beam > 0 || bar == kNever) return kNever;
+    double rest = double(frontier_.size()) * std::exp(-double(rounding(bar)));  // in units of the bar
+    for (size_t t = 0; t < frontier_.size(); ++t)
+      if (int32_t(t) != tree && !frontier_[t].empty()) rest -= std::exp(double(frontier_[t].front().key) - double(bar));
+    return rest > 0 ? bar + float(std::log(rest)) : kNever;
   }
 
   void pop(int tree) {
@@ -193,7 +192,6 @@ class RowSearch {
   // Goes on with the label that came out of one tree: asks for what is missing in the others, or judges it.
   void look_up(int32_t label) {
     const size_t trees = frontier_.size();
-    const float gain = settings_->log_gain ? settings_->log_gain[label] : 0.0f;
     int32_t missing = -1, in_tree = -1;
     for (size_t t = 0; t < trees; ++t) {
       const Forest::Part& part = forest_->parts()[t];
@@ -209,8 +207,8 @@ class RowSearch {
         in_tree = int32_t(t);
       }
     }
-    const float key = gain + log_mean(key_.data(), trees);
-    if (missing >= 0 && key >= best_.bar()) {
+    const float key = settings_->gain(label) + log_mean(key_.data(), trees);
+    if (missing >= 0 && key + allowance(key) >= best_.bar()) {
       asked_.push_back({0, in_tree, missing});
       return;
     }
@@ -252,6 +250,7 @@ class RowSearch {
 
 constexpr int64_t kBlock = 512;      // rows searched side by side, each by itself
 constexpr int64_t kTogether = 2048;  // rows searched level by level; more share no more
+constexpr int64_t kAtLeast = 32;     // of them, unless threads would have nothing to do
 
 // A thread's searches and what they ask for.
 struct Desk {
@@ -259,46 +258,49 @@ struct Desk {
   std::vector<Wish> wishes;
   std::vector<int32_t> active;
 
-  void run(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, int64_t begin,
-           int64_t end, int32_t* labels, float* scores, int64_t* evaluations) {
-    if (searches.size() < size_t(end - begin)) searches.resize(size_t(end - begin));
+  void run(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+           std::span<const int64_t> rows, const Answers& answers) {
+    if (searches.size() < rows.size()) searches.resize(rows.size());
     active.clear();
-    for (int64_t row = begin; row < end; ++row) {
-      searches[row - begin].start(forest, settings, query_of(X, row_scale, row));
-      active.push_back(int32_t(row - begin));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      searches[i].start(forest, settings, query_of(X, row_scale, rows[i]));
+      active.push_back(int32_t(i));
     }
     while (!active.empty()) {
       wishes.clear();
-      std::erase_if(active, [&](int32_t row) { return !searches[row].advance(row, wishes); });
+      std::erase_if(active, [&](int32_t i) { return !searches[i].advance(i, wishes); });
       std::sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
         return a.tree != b.tree ? a.tree < b.tree : a.node != b.node ? a.node < b.node : a.row < b.row;
       });
       for (const Wish& wish : wishes) searches[wish.row].evaluate(wish.tree, wish.node);
     }
-    for (int64_t row = 0; row < end - begin; ++row) {
-      searches[row].write(labels + row * settings.k, scores + row * settings.k);
-      evaluations[row] = searches[row].evaluations();
-    }
+    for (size_t i = 0; i < rows.size(); ++i) searches[i].write(answers, rows[i]);
   }
 };
+
+// How many rows a thread takes at a time.
+int64_t block_size(int64_t rows, int threads, bool together) {
+  const int64_t share = (rows + threads - 1) / threads;
+  return together ? std::clamp(share / 4, std::min(share, kAtLeast), kTogether) : kBlock;
+}
 
 }  // namespace
 
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            int32_t* labels, float* scores, int64_t* evaluations) {
+  const Answers answers{labels, scores, evaluations};
   const int threads = std::max(1, settings.threads);
   const bool together = X.rows > 1 && LevelSearch::serves(forest, settings);
-  const int64_t size = together ? std::clamp<int64_t>(X.rows / (4 * threads), 1, kTogether) : kBlock;
-  std::vector<Desk> desks(size_t(together ? 0 : threads));
+  const int64_t size = block_size(X.rows, threads, together);
+  std::vector<int64_t> all(size_t(X.rows));
+  std::iota(all.begin(), all.end(), int64_t(0));
+  std::vector<Desk> desks{size_t(threads)};
   std::vector<LevelSearch> searches(size_t(together ? threads : 0), LevelSearch(forest, settings, work));
-  work.for_each((X.rows + size - 1) / size, settings.threads, [&](int64_t block, int thread) {
+  work.for_each((X.rows + size - 1) / size, threads, [&](int64_t block, int thread) {
     const int64_t begin = block * size, end = std::min(X.rows, begin + size);
-    int32_t* to_labels = labels + begin * settings.k;
-    float* to_scores = scores + begin * settings.k;
-    if (together)
-      searches[thread].run(X, row_scale, begin, end, to_labels, to_scores, evaluations + begin);
-    else
-      desks[thread].run(forest, X, row_scale, settings, begin, end, to_labels, to_scores, evaluations + begin);
+    std::span<const int64_t> rows(all.data() + begin, size_t(end - begin));
+    if (together) rows = searches[thread].run(X, row_scale, rows, answers);
+    desks[thread].run(forest, X, row_scale, settings, rows, answers);
     work.add(double(end - begin) / double(X.rows));
   });
 }

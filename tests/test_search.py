@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import handmade
 import longleaf as ll
 import reference
-from searching import GAINS, LOSSES, SHAPES, brute_force, check_top, make_gain, problems, same
+from searching import GAINS, LOSSES, SHAPES, brute_force, check_top, make_gain, problems, same, twins
 
 KS = st.sampled_from([1, 2, 5, 10, 1000])
 
@@ -82,6 +82,20 @@ def test_the_order_of_the_rows_and_their_company_do_not_matter(problem, kind, se
             np.testing.assert_array_equal(answer.labels[at], together.labels[row])
             np.testing.assert_array_equal(answer.scores[at], together.scores[row])
         assert shuffled.evaluations[place] == together.evaluations[row]
+
+
+@given(problems(), GAINS, st.integers(0, 99), st.sampled_from([1, 5, 40]), st.booleans())
+def test_rows_together_get_the_bits_of_rows_alone(problem, kind, seed, k, with_threshold):
+    problem = twins(problem)
+    options = {"k": k, "gain": make_gain(kind, seed, problem.n_labels)}
+    if with_threshold:
+        found = problem.model.top_k(problem.X, **options).scores
+        options["threshold"] = float(np.median(found))
+    for search in ({}, {"search": "beam", "beam": 2}, {"search": "beam", "beam": 7}):
+        together = problem.model.top_k(problem.X, **options, **search)
+        alone = handmade.one_by_one(problem.model, problem.X, **options, **search)
+        np.testing.assert_array_equal(together.labels, alone.labels)
+        np.testing.assert_array_equal(together.scores.view(np.int32), alone.scores.view(np.int32))
 
 
 @pytest.mark.parametrize("n_trees", [1, 3])
