@@ -75,11 +75,11 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
   for (size_t r = 0; r < rows.size() && !work_.stopped(); ++r) {
     if (bar_[r] == kLeft) {
       left_.push_back(rows[r]);
-      continue;
+    } else {
+      if (several()) settle(r);
+      rows_[r].best.write(answers, rows[r]);
     }
-    if (several()) settle(r);
-    rows_[r].best.write(answers, rows[r]);
-    answers.evaluations[rows[r]] = rows_[r].evaluations;
+    answers.evaluations[rows[r]] += rows_[r].evaluations;
   }
   return left_;
 }

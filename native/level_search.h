@@ -16,8 +16,10 @@ class LevelSearch {
  public:
   LevelSearch(const Forest& forest, const SearchSettings& settings, const Work& work);
 
-  // A union of trees, or a beam through several, ends by what one row has found: those are searched row by row.
+  // A union of trees, or a beam through several, ends by what one row has found: those are searched row by row. So is
+  // who wants every label: there is no bar.
   static bool serves(const Forest& forest, const SearchSettings& settings) {
+    if (forest.parts()[0].leaves <= settings.k) return false;
     return forest.parts().size() == 1 || (settings.beam == 0 && !settings.union_rule);
   }
 

@@ -99,7 +99,7 @@ class RowSearch {
 
   void write(const Answers& answers, int64_t row) {
     best_.write(answers, row);
-    answers.evaluations[row] = evaluations_;
+    answers.evaluations[row] += evaluations_;
   }
 
   // The mean probability of a label.
@@ -299,8 +299,10 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
   work.for_each((X.rows + size - 1) / size, threads, [&](int64_t block, int thread) {
     const int64_t begin = block * size, end = std::min(X.rows, begin + size);
     std::span<const int64_t> rows(all.data() + begin, size_t(end - begin));
+    std::fill(evaluations + begin, evaluations + end, int64_t(0));
     if (together) rows = searches[thread].run(X, row_scale, rows, answers);
-    desks[thread].run(forest, X, row_scale, settings, rows, answers);
+    for (; !rows.empty(); rows = rows.subspan(std::min(rows.size(), size_t(kBlock))))
+      desks[thread].run(forest, X, row_scale, settings, rows.first(std::min(rows.size(), size_t(kBlock))), answers);
     work.add(double(end - begin) / double(X.rows));
   });
 }

@@ -59,6 +59,16 @@ def test_thresholds_leave_out_what_scores_less(problem, kind, seed, per_label):
     check_top(top, np.where(scores >= threshold, scores, 0.0), 4)
 
 
+@given(problems(most_trees=2))
+def test_a_threshold_keeps_the_score_that_it_equals_and_nothing_less(problem):
+    top = problem.model.top_k(problem.X, k=3)
+    for row, (label, score) in enumerate(zip(top.labels[:, 0], top.scores[:, 0], strict=True)):
+        assume(score > 1e-37)
+        for threshold, kept in ((score, label), (np.nextafter(score, np.float32(np.inf)), -1)):
+            found = problem.model.top_k(problem.X[[row]], k=1, threshold=float(threshold))
+            assert found.labels[0, 0] == kept
+
+
 @given(problems(), st.integers(0, 99))
 def test_probability_equals_a_brute_force_for_any_pairs(problem, seed):
     rng = np.random.default_rng(seed)

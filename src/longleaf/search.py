@@ -32,7 +32,7 @@ class TopK:
         Gain times probability; 0 where the label is -1.
     evaluations : int64 array [rows]
         How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
-        a few more for rows that are searched together, which is faster.
+        more for rows that are searched together, which is faster.
     """
 
     labels: npt.NDArray[np.int32]
@@ -99,5 +99,20 @@ def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tup
         return NONE, -np.inf
     if np.ndim(threshold) == 0:
         threshold = np.full(n_labels, check_number(threshold, "threshold", low=0))
-    logs = log_gain(check_per_label(threshold, n_labels, "threshold"))
+    logs = _least_log(check_per_label(threshold, n_labels, "threshold"))
     return logs, float(np.nextafter(logs.min(initial=np.inf), np.float32(-np.inf)))
+
+
+def _least_log(score: npt.NDArray[np.float64]) -> Floats:
+    """Give the smallest log score that is returned as the given score, or more.
+
+    Log scores are finer than the scores that are made of them: all those down to the middle between a score
+    and the next smaller one become that score.
+    """
+    exact = score.astype(np.float32)
+    middle = (exact + np.nextafter(exact, np.float32(0)).astype(np.float64)) / 2
+    few_digits = (exact < np.finfo(np.float32).tiny) | np.isinf(exact)
+    with np.errstate(divide="ignore"):
+        least = np.log(np.where(few_digits, score, middle))
+    logs = least.astype(np.float32)
+    return np.where(logs < least, np.nextafter(logs, np.float32(np.inf)), logs)
