@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
+
+#include "keep_best.h"
 
 namespace longleaf {
 
@@ -16,22 +17,6 @@ struct Candidate {
     return key != other.key ? key < other.key : node > other.node;
   }
 };
-
-// Keeps the best `size` of a heap, the worst of them in front; gives the one that has no place, if any.
-template <class Item>
-std::optional<Item> keep_best(std::vector<Item>& heap, Item item, size_t size) {
-  const auto better = [](const Item& a, const Item& b) { return b < a; };
-  std::optional<Item> dropped;
-  if (heap.size() == size) {
-    if (item < heap.front()) return item;
-    std::pop_heap(heap.begin(), heap.end(), better);
-    dropped = heap.back();
-    heap.pop_back();
-  }
-  heap.push_back(item);
-  std::push_heap(heap.begin(), heap.end(), better);
-  return dropped;
-}
 
 class BeamLevels {
  public:

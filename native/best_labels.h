@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core.h"
+#include "keep_best.h"
 
 namespace longleaf {
 
@@ -46,19 +47,12 @@ class BestLabels {
   void offer(int32_t label, float key) {
     if (!(key >= bar()) || key == kNever) return;  // also refuses what is not a number
     if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
-    const Found found{key, label};
-    if (full()) {
-      if (!(found < found_.front())) return;
-      std::pop_heap(found_.begin(), found_.end());
-      found_.pop_back();
-    }
-    found_.push_back(found);
-    std::push_heap(found_.begin(), found_.end());
+    keep_best(found_, Found{key, label}, size_t(settings_->k));
   }
 
   // Best first, padded with -1 and 0; nothing can be offered afterwards.
   void write(const Answers& answers, int64_t row) {
-    std::sort_heap(found_.begin(), found_.end());
+    std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return b < a; });
     for (int64_t i = 0; i < settings_->k; ++i) {
       const bool have = size_t(i) < found_.size();
       answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
@@ -70,7 +64,7 @@ class BestLabels {
   struct Found {
     float key;  // log score
     int32_t label;
-    bool operator<(const Found& other) const { return key != other.key ? key > other.key : label < other.label; }
+    bool operator<(const Found& other) const { return key != other.key ? key < other.key : label > other.label; }
   };
 
   bool full() const { return found_.size() >= size_t(settings_->k); }

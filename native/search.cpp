@@ -115,6 +115,7 @@ class RowSearch {
     return settings_->bound(forest_->parts()[tree].first_node + node);
   }
   bool is_leaf(size_t tree, int32_t node) const { return forest_->parts()[tree].tree.is_leaf(node); }
+
   // The tree to advance, or -1 when nothing unseen can enter any more.
   int choose_tree() {
     const size_t trees = frontier_.size();
@@ -238,7 +239,7 @@ class RowSearch {
   KnownNodes known_;
   std::vector<std::vector<Candidate>> frontier_;  // per tree: heap of what is open
   std::vector<BeamLevels> beam_;                  // per tree
-  std::vector<int32_t> popped_;                           // leaves that came out of each tree
+  std::vector<int32_t> popped_;                   // leaves that came out of each tree
   std::vector<float> key_;
   SmallMap seen_;  // labels that came out of some tree
   BestLabels best_;
