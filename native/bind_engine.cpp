@@ -179,7 +179,7 @@ void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, 
 nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
                          In<int64_t> node_indptr, In<int32_t> node_rows, In<float> positive_factor,
                          In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
-                         In<float> row_weight, In<int32_t> feature_order, int32_t first_node, int32_t last_node,
+                         In<float> row_weight, int32_t first_node, int32_t last_node,
                          const PyForest* initial, int64_t initial_tree, In<float> past, int loss, double tolerance, int max_epochs,
                          float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
   const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
@@ -191,7 +191,7 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
   if (initial) check_initial(initial->get(), initial_tree, tree, features);
   const TrainingData task{csr(indptr, indices, data.data(), features), row_scale.data(), given(row_weight), tree,
                           {node_indptr.data(), node_rows.data(), given(positive_factor)}, c_positive.data(),
-                          c_negative.data(), feature_order.data(), initial ? &initial->get() : nullptr, initial_tree, given(past)};
+                          c_negative.data(), initial ? &initial->get() : nullptr, initial_tree, given(past)};
   ChunkArrays out;
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
@@ -306,16 +306,13 @@ void bind_engine(nb::module_& m) {
         "threads"_a);
   m.def("node_rows", &py_node_rows, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "labels"_a,
         "first_child"_a.noconvert(), "label"_a.noconvert());
-  m.def("feature_order", [](In<int32_t> indices, int64_t features) {
-    return to_numpy(features_by_frequency(indices.data(), int64_t(indices.shape(0)), features));
-  }, "indices"_a.noconvert(), "features"_a);
   m.def("training_units", &py_training_units, "node_indptr"_a.noconvert(), "first_child"_a.noconvert(),
         "label"_a.noconvert());
   m.def("train_nodes", &py_train_nodes, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "node_indptr"_a.noconvert(), "node_rows"_a.noconvert(),
         "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(),
         "c_positive"_a.noconvert(), "c_negative"_a.noconvert(), "row_weight"_a.noconvert(),
-        "feature_order"_a.noconvert(), nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
+        nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
         "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
         "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,

@@ -197,12 +197,10 @@ struct TrainingData {
   TreeView tree;
   NodeRows rows;
   const float *c_positive, *c_negative;  // one cost per node
-  const int32_t* feature_order;          // of all features, the most frequent first
   const Forest* initial = nullptr;       // weights to start from and to stay near, in its tree `initial_tree`
   int64_t initial_tree = 0;
   const float* past = nullptr;           // per feature, last the bias: old rows that press on it for each new one; null for none
 };
-std::vector<int32_t> features_by_frequency(const int32_t* indices, int64_t size, int64_t features);
 // What training falls apart into: unit u trains the nodes [first_node[u], first_node[u + 1]); the first has the root,
 // which has no classifier. A unit's result hangs on
 // its own rows and the seed alone, so units may be trained in any order, or on machines that have no other rows.

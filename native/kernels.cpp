@@ -48,6 +48,16 @@ void lane_squares(const float* rows, const float* scale, int64_t size, double* s
   }
 }
 
+void lane_peaks(const float* rows, int64_t size, float* peak) {
+  for (int64_t i = 0; i < size; ++i) {
+    f32x8 high = splat(0.0f);
+    for (int v = 0; v < kVectors; ++v) high = max8(high, abs8(load8(rows + i * kLanes + 8 * v)));
+    float peak_i = 0;
+    for (int lane = 0; lane < 8; ++lane) peak_i = high[lane] > peak_i ? high[lane] : peak_i;
+    peak[i] = peak_i;
+  }
+}
+
 LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
   for (int lane = 0; lane < 8; ++lane) total[lane] += value[lane];
 }
@@ -179,7 +189,7 @@ void hinge_log_probability(float* margin, int64_t size, int power) {
 
 extern const Kernels LONGLEAF_KERNELS;
 const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS), lane_margins, lane_update,
-                               lane_squares, logistic_step,
+                               lane_squares, lane_peaks, logistic_step,
                                squared_hinge_step, add_products, logistic_log_probability, hinge_log_probability};
 
 }  // namespace longleaf

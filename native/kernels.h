@@ -61,6 +61,8 @@ struct Kernels {
   void (*lane_update)(const LocalRow& row, const float* delta, float* weights);
   // sum[lane] += scale * rows[row][lane]^2 over all rows; scale: one per row, or null for 1
   void (*lane_squares)(const float* rows, const float* scale, int64_t size, double* sum);
+  // peak[row] = the largest magnitude in rows[row]
+  void (*lane_peaks)(const float* rows, int64_t size, float* peak);
   // one coordinate-descent step in all lanes; false when the row is settled (then delta is not set)
   bool (*logistic_step)(const LaneStep& step);
   bool (*squared_hinge_step)(const LaneStep& step);

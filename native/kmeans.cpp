@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "core.h"
+#include "huge.h"
 #include "kernels.h"
 #include "random.h"
 
@@ -41,6 +42,10 @@ class Splitter {
  private:
   void gather(const int32_t* labels, int32_t size) {
     size_ = size;
+    if (size == centroids_.rows) {  // all of them, in their own order and with their own features: nothing to copy
+      vectors_ = {centroids_.indptr, reinterpret_cast<const uint32_t*>(centroids_.indices), centroids_.data, centroids_.cols};
+      return;
+    }
     indptr_.assign(1, 0);
     feature_.clear();
     value_.clear();
@@ -62,15 +67,38 @@ class Splitter {
       indptr_.push_back(int64_t(feature_.size()));
     }
     for (int32_t feature : used_) local_[feature] = -1;
+    vectors_ = {indptr_.data(), feature_.data(), value_.data(), int64_t(used_.size())};
   }
 
   LocalRow row(int32_t i) const {
-    return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};
+    const int64_t begin = vectors_.indptr[i];
+    return {vectors_.feature + begin, vectors_.value + begin, vectors_.indptr[i + 1] - begin};
   }
+  size_t features() const { return size_t(vectors_.features); }
 
-  void add(int32_t i, float sign, float* sum, int stride) const {
-    const LocalRow x = row(i);
-    for (int64_t j = 0; j < x.size; ++j) sum[size_t(x.feature[j]) * stride] += sign * x.value[j];
+  // Adds the entries [begin, end) of a label's vector to a sum.
+  static void add(const LocalRow& x, int64_t begin, int64_t end, float sign, float* sum, int stride) {
+    for (int64_t j = begin; j < end; ++j) sum[size_t(x.feature[j]) * stride] += sign * x.value[j];
+  }
+  void add(int32_t i, float sign, float* sum, int stride) const { add(row(i), 0, row(i).size, sign, sum, stride); }
+
+  // Takes the labels that have left a cluster from its sum, sum_of(cluster), and adds them to their new one's.
+  template <class SumOf>
+  void move_labels(const std::vector<int32_t>& before, SumOf sum_of, int stride, int threads) const {
+    // only a vector in its own order falls apart into ranges of features, which threads can add without meeting
+    const int64_t shares = size_ == centroids_.rows ? threads : 1;
+    Work work;
+    work.for_each(shares, threads, [&](int64_t share, int) {
+      const auto first = uint32_t(vectors_.features * share / shares), last = uint32_t(vectors_.features * (share + 1) / shares);
+      for (int32_t i = 0; i < size_; ++i) {
+        if (cluster_[i] == before[i]) continue;
+        const LocalRow x = row(i);
+        const auto place = [&](uint32_t feature) { return std::lower_bound(x.feature, x.feature + x.size, feature) - x.feature; };
+        const int64_t begin = shares > 1 ? place(first) : 0, end = shares > 1 ? place(last) : x.size;
+        if (before[i] >= 0) add(x, begin, end, -1, sum_of(before[i]), stride);
+        add(x, begin, end, 1, sum_of(cluster_[i]), stride);
+      }
+    });
   }
 
   std::vector<int32_t> draw_seeds(int parts) {
@@ -85,11 +113,11 @@ class Splitter {
   void halve(int threads) {
     const std::vector<int32_t> seeds = draw_seeds(2);
     std::vector<float> sum[2];
-    for (int side : {0, 1}) sum[side].assign(used_.size(), 0.0f);
-    std::vector<float> difference(used_.size(), 0.0f), score(size_);
+    for (int side : {0, 1}) sum[side].assign(features(), 0.0f);
+    std::vector<float> difference(features(), 0.0f), score(size_);
     add(seeds[0], 1, difference.data(), 1);
     add(seeds[1], -1, difference.data(), 1);
-    std::vector<int32_t> order(size_);
+    std::vector<int32_t> order(size_), before(size_, -1);
     std::iota(order.begin(), order.end(), 0);
     double best = 0;
     for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
@@ -97,16 +125,10 @@ class Splitter {
       std::nth_element(order.begin(), order.begin() + size_ / 2, order.end(), [&](int32_t a, int32_t b) {
         return score[a] != score[b] ? score[a] > score[b] : a < b;
       });
-      bool changed = false;
-      for (int32_t r = 0; r < size_; ++r) {
-        const int32_t i = order[r], side = r >= size_ / 2;
-        if (cluster_[i] == side) continue;
-        changed = true;
-        if (cluster_[i] >= 0) add(i, -1, sum[1 - side].data(), 1);
-        add(i, 1, sum[side].data(), 1);
-        cluster_[i] = side;
-      }
-      if (!changed) break;
+      for (int32_t r = 0; r < size_; ++r) cluster_[order[r]] = r >= size_ / 2;
+      if (cluster_ == before) break;
+      move_labels(before, [&](int32_t side) { return sum[side].data(); }, 1, threads);
+      before = cluster_;
       double square[2] = {};
       for (int side : {0, 1})
         for (float s : sum[side]) square[side] += double(s) * s;
@@ -115,7 +137,7 @@ class Splitter {
       best = objective;
       const float scale[2] = {square[0] > 0 ? float(1 / std::sqrt(square[0])) : 0.0f,
                               square[1] > 0 ? float(1 / std::sqrt(square[1])) : 0.0f};
-      for (size_t f = 0; f < used_.size(); ++f) difference[f] = sum[0][f] * scale[0] - sum[1][f] * scale[1];
+      for (size_t f = 0; f < features(); ++f) difference[f] = sum[0][f] * scale[0] - sum[1][f] * scale[1];
     }
   }
 
@@ -140,8 +162,9 @@ class Splitter {
   void partition(int parts, int threads) {
     const std::vector<int32_t> seeds = draw_seeds(parts);
     const int blocks = (parts + kLanes - 1) / kLanes;
-    const size_t lanes = size_t(blocks) * kLanes, block = used_.size() * kLanes;
-    std::vector<float> sum(block * size_t(blocks), 0.0f), scale(lanes, 1.0f), score(size_t(size_) * lanes);
+    const size_t lanes = size_t(blocks) * kLanes, block = features() * kLanes;
+    HugeVector<float> sum(block * size_t(blocks), 0.0f);
+    std::vector<float> scale(lanes, 1.0f), score(size_t(size_) * lanes);
     const auto lane = [&](int c) { return sum.data() + size_t(c / kLanes) * block + c % kLanes; };
     for (int c = 0; c < parts; ++c) add(seeds[c], 1, lane(c), kLanes);
     std::vector<int32_t> before(size_, -1);
@@ -153,19 +176,13 @@ class Splitter {
       else
         assign_nearest(parts, int(lanes), score);
       if (iteration == 0) std::fill(sum.begin(), sum.end(), 0.0f);
-      bool changed = false;
-      for (int32_t i = 0; i < size_; ++i) {
-        if (cluster_[i] == before[i]) continue;
-        changed = true;
-        if (before[i] >= 0) add(i, -1, lane(before[i]), kLanes);
-        add(i, 1, lane(cluster_[i]), kLanes);
-      }
-      if (!changed) break;
+      if (cluster_ == before) break;
+      move_labels(before, lane, kLanes, threads);
       before = cluster_;
       double objective = 0;
       for (int b = 0; b < blocks; ++b) {
         double square[kLanes] = {};
-        kernels().lane_squares(&sum[size_t(b) * block], nullptr, int64_t(used_.size()), square);
+        kernels().lane_squares(&sum[size_t(b) * block], nullptr, vectors_.features, square);
         for (int c = 0; c < kLanes; ++c) {
           objective += std::sqrt(square[c]);
           scale[size_t(b * kLanes + c)] = square[c] > 0 ? float(1 / std::sqrt(square[c])) : 0.0f;
@@ -176,10 +193,10 @@ class Splitter {
     }
   }
 
-  void score_centres(const std::vector<float>& sum, const std::vector<float>& scale, std::vector<float>& score,
+  void score_centres(const HugeVector<float>& sum, const std::vector<float>& scale, std::vector<float>& score,
                      int threads) const {
     constexpr int32_t batch = 64;
-    const size_t lanes = scale.size(), block = used_.size() * kLanes;
+    const size_t lanes = scale.size(), block = features() * kLanes;
     Work work;
     work.for_each((size_ + batch - 1) / batch, threads, [&](int64_t b, int) {
       for (int32_t i = int32_t(b) * batch; i < std::min<int32_t>(size_, int32_t(b + 1) * batch); ++i) {
@@ -257,8 +274,16 @@ class Splitter {
   int32_t size_ = 0;
   std::vector<int32_t> local_, used_, cluster_;
   std::vector<int64_t> indptr_;
-  std::vector<uint32_t> feature_;
-  std::vector<float> value_;
+  HugeVector<uint32_t> feature_;
+  HugeVector<float> value_;
+
+  struct Vectors {
+    const int64_t* indptr;
+    const uint32_t* feature;
+    const float* value;
+    int64_t features;
+  };
+  Vectors vectors_{};  // the labels', copied together or as they were given
 };
 
 }  // namespace

@@ -36,9 +36,8 @@ namespace {
 // One thread's workplace, reused from unit to unit.
 class UnitTrainer {
  public:
-  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan,
-              const std::vector<int32_t>& rank, const Work& work)
-      : data_(data), settings_(settings), plan_(plan), work_(work), rows_(data, settings, rank) {}
+  UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan, const Work& work)
+      : data_(data), settings_(settings), plan_(plan), work_(work), rows_(data, settings) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
     rows_.gather(unit);
@@ -194,25 +193,35 @@ class UnitTrainer {
 
   void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
     for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += rows_.bias_value() * bias_[lane];
-    const auto keep_scaled = [&](int32_t feature, const float* moves, float scale) {
+    // with weights to go on from, smaller moves count: keep() looks at them more closely
+    const float least = data_.initial ? settings_.threshold * kSmallMove : settings_.threshold;
+    find_peaks();
+    const auto keep_scaled = [&](int32_t feature, const float* moves, float peak, float scale) {
+      if (peak * std::fabs(scale) < least) return;
       float weights[kLanes];
       for (int lane = 0; lane < kLanes; ++lane) weights[lane] = scale * moves[lane];
       keep(feature, weights, first, lanes, chunks);
     };
     rows_.each_feature(
-        [&](int32_t feature, size_t local) { keep_scaled(feature, &weights_[local * kLanes], rows_.freedom(local)); },
-        [&](int32_t feature, size_t row, float step) { keep_scaled(feature, &moved_[row * kLanes], step); });
+        [&](int32_t feature, size_t local) {
+          keep_scaled(feature, &weights_[local * kLanes], weight_peak_[local], rows_.freedom(local));
+        },
+        [&](int32_t feature, size_t row, float step) {
+          keep_scaled(feature, &moved_[row * kLanes], moved_peak_[row], step);
+        });
+  }
+
+  // Most features have no weight worth keeping, which a look at the largest one tells.
+  void find_peaks() {
+    weight_peak_.resize(rows_.features());
+    moved_peak_.resize(rows_.size());
+    kernels().lane_peaks(weights_.data(), int64_t(weight_peak_.size()), weight_peak_.data());
+    kernels().lane_peaks(moved_.data(), int64_t(moved_peak_.size()), moved_peak_.data());
   }
 
   void keep(int32_t feature, const float* weights, int32_t first, int lanes, std::vector<ChunkEntries>& chunks) const {
     float threshold = settings_.threshold;
-    if (data_.initial) {
-      threshold *= kSmallMove;
-      int large = 0;
-      for (int lane = 0; lane < kLanes; ++lane) large |= std::fabs(weights[lane]) >= threshold;
-      if (!large) return;
-      if (!has_initial(feature, first, lanes)) threshold = settings_.threshold;
-    }
+    if (data_.initial && has_initial(feature, first, lanes)) threshold *= kSmallMove;
     for (int lane = 0; lane < lanes; ++lane) {
       if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
       const int32_t child = first + lane, chunk = plan_.chunk_of(child);
@@ -244,6 +253,7 @@ class UnitTrainer {
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
+  std::vector<float> weight_peak_, moved_peak_;  // the largest magnitude in any lane
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
   double gap_[kLanes] = {}, loss_[kLanes] = {};
 };
@@ -254,8 +264,6 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
                         Work& work, TrainReport& report) {
   const std::vector<Unit> units = units_between(data.tree, data.rows, first_node, last_node);
   const ChunkPlan plan(data.tree, first_node, last_node);
-  std::vector<int32_t> rank(size_t(data.X.cols));
-  for (int64_t r = 0; r < data.X.cols; ++r) rank[size_t(data.feature_order[r])] = int32_t(r);
   std::vector<ChunkEntries> chunks(size_t(plan.last_chunk - plan.first_chunk));
   std::vector<PackedChunk> packed(chunks.size());
   std::vector<float> bias(size_t(last_node - first_node), 0.0f);
@@ -267,7 +275,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
   std::vector<TrainReport> reports(trainers.size());
   work.for_each(int64_t(units.size()), settings.threads, [&](int64_t index, int thread) {
     auto& trainer = trainers[thread];
-    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, rank, work);
+    if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, work);
     const Unit& unit = units[index];
     if (unit.cost > 0 || !initial) trainer->train(unit, chunks, bias, reports[thread]);
     for (int32_t c = plan.chunk_of(unit.first_child); c <= plan.chunk_of(unit.last_child - 1); ++c) {

@@ -1,4 +1,4 @@
-// Which rows each node of a tree holds, and which features are frequent.
+// Which rows each node of a tree holds.
 #include <algorithm>
 #include <numeric>
 
@@ -33,15 +33,6 @@ NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree) {
   for (int64_t row = 0; row < labels.rows; ++row)
     for_each_node(row, [&](int32_t v) { out.rows[next[v]++] = int32_t(row); });
   return out;
-}
-
-std::vector<int32_t> features_by_frequency(const int32_t* indices, int64_t size, int64_t features) {
-  std::vector<int64_t> count(features, 0);
-  for (int64_t i = 0; i < size; ++i) ++count[indices[i]];
-  std::vector<int32_t> order(features);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return count[a] > count[b]; });
-  return order;
 }
 
 }  // namespace longleaf

@@ -2,17 +2,17 @@
 #pragma once
 
 #include "core.h"
+#include "feature_set.h"
 #include "huge.h"
 #include "units.h"
 
 namespace longleaf {
 
-// A thread has one and fills it anew for every unit. Rows and features have numbers of their own here: rows are in random
-// order, features go by falling frequency, so that the weights that are used most lie together.
+// A thread has one and fills it anew for every unit. Rows and features have numbers of their own here, so that what is
+// kept of them is no longer than it must be.
 class UnitRows {
  public:
-  // rank: of each feature in data.feature_order.
-  UnitRows(const TrainingData& data, const TrainSettings& settings, const std::vector<int32_t>& rank);
+  UnitRows(const TrainingData& data, const TrainSettings& settings);
 
   void gather(const Unit& unit);
 
@@ -32,15 +32,13 @@ class UnitRows {
   // weight is `step` times how far w has moved along the row.
   template <class Visit, class VisitLone>
   void each_feature(Visit visit, VisitLone visit_lone) const {
-    auto lone = lone_.begin();
-    const auto lone_ones_before = [&](int32_t feature) {
-      for (; lone != lone_.end() && lone->feature < feature; ++lone) visit_lone(lone->feature, size_t(lone->row), lone->step);
-    };
-    for (int32_t local : ascending_) {
-      lone_ones_before(features_[local]);
-      visit(features_[local], size_t(local));
-    }
-    lone_ones_before(std::numeric_limits<int32_t>::max());
+    present_.each([&](int32_t feature) {
+      const size_t local = size_t(local_feature_[feature]);
+      if (present_.is_shared(feature))
+        visit(feature, local);
+      else
+        visit_lone(feature, size_t(lone_[local].row), lone_[local].step);
+    });
   }
   // What a feature's values were scaled by, and its weight must be.
   float freedom(size_t local) const { return freedom_.empty() ? 1.0f : freedom_[local]; }
@@ -53,19 +51,25 @@ class UnitRows {
   float freedom_of(int64_t feature, double square) const;
   void make_room();
   void copy_row(size_t i);
+  // The beginning of a row that is copied soon; the processor's own prefetcher follows from there.
+  template <class T>
+  void prefetch_row(const T* entries, size_t i) const {
+    if (i < rows_.size()) __builtin_prefetch(entries + data_.X.indptr[rows_[i]]);
+  }
+  static constexpr size_t kAhead = 4;  // rows
 
   // A feature that only one of the unit's rows has. Its weight is what that row has moved by times its value: it needs
   // no place among the weights, whose cache lines would be fetched for this row alone.
   struct Lone {
-    int32_t feature, row;
+    int32_t row;
     float step;  // its value, unless old rows hold its weight
   };
 
   const TrainingData& data_;
   const TrainSettings& settings_;
-  const std::vector<int32_t>& rank_;
-  std::vector<int32_t> rows_, features_, ascending_;  // ascending_: the features' numbers in order of the features
-  std::vector<int32_t> local_row_, local_feature_;    // the numbers here, of all rows and features
+  std::vector<int32_t> rows_, features_;
+  std::vector<int32_t> local_row_, local_feature_;  // the numbers here, of all rows and features; of lone ones, in lone_
+  FeatureSet present_;
   std::vector<int64_t> indptr_;
   HugeVector<uint32_t> feature_;
   HugeVector<float> value_;

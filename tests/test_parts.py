@@ -89,7 +89,7 @@ def test_a_part_needs_only_the_rows_of_its_families():
     few = NodeTrainer.prepare(
         check_features(X[needed], normalize=True), Y[needed], trainer.tree, trainer.settings, seed=3
     )
-    alone = replace(few, costs=trainer.costs, feature_order=trainer.feature_order)
+    alone = replace(few, costs=trainer.costs)
     same(alone.train(begin, end, threads=1)[0], trainer.train(begin, end, threads=1)[0])
 
 

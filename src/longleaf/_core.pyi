@@ -75,7 +75,6 @@ def node_rows(
     first_child: NDArray[np.int32],
     label: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
-def feature_order(indices: NDArray[np.int32], features: int) -> NDArray[np.int32]: ...
 def training_units(
     node_indptr: NDArray[np.int64], first_child: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
@@ -93,7 +92,6 @@ def train_nodes(
     c_positive: NDArray[np.float32],
     c_negative: NDArray[np.float32],
     row_weight: NDArray[np.float32],
-    feature_order: NDArray[np.int32],
     *,
     first_node: int,
     last_node: int,

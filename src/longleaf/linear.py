@@ -59,8 +59,8 @@ class SolverSettings:
 class NodeTrainer:
     """All that the training of one tree's nodes needs; any range of whole units can be trained by itself.
 
-    What comes out depends on the unit's own rows, on ``feature_order`` and on the costs, not on which units
-    are trained together, in what order or by how many threads.
+    What comes out depends on the unit's own rows and on the costs, not on which units are trained together,
+    in what order or by how many threads.
     """
 
     rows: Rows
@@ -71,7 +71,6 @@ class NodeTrainer:
     node_rows: npt.NDArray[np.int32]
     costs: npt.NDArray[np.float32]  # [nodes]
     positive_weight: npt.NDArray[np.float64]  # [nodes], of an error on a positive row, as a multiple of costs
-    feature_order: npt.NDArray[np.int32]  # all features, the most frequent first
     row_weight: npt.NDArray[np.float32] | None = None
     positive_factor: npt.NDArray[np.float32] | None = None  # [entries of node_rows]
 
@@ -97,7 +96,6 @@ class NodeTrainer:
             members,
             node_costs(tree, np.diff(indptr), settings),
             positive_weights(tree, np.diff(indptr), settings),
-            _core.feature_order(rows.csr[1], rows.n_features),
             row_weight,
             None if settings.label_worth is None else positive_factors(tree, Y, settings.label_worth),
         )
@@ -136,7 +134,6 @@ class NodeTrainer:
             _check_costs(self.costs * self.positive_weight),
             self.costs,
             nothing if self.row_weight is None else self.row_weight,
-            self.feature_order,
             first_node=first_node,
             last_node=self.tree.n_nodes if last_node is None else last_node,
             initial=forest,

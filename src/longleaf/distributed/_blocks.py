@@ -46,22 +46,12 @@ def weigh_features(data: TrainingData) -> Ints:
     return feature_mass(data.rows)
 
 
-def count_features(data: TrainingData) -> Ints:
-    """Count the entries of each feature."""
-    return np.bincount(data.rows.indices, minlength=data.rows.n_features).astype(np.int64)
-
-
 def add(*counts: Ints) -> Ints:
     """Sum whole numbers; the order cannot matter. Shorter arrays lack labels that their rows do not have."""
     total = np.zeros((*counts[0].shape[:-1], max(one.shape[-1] for one in counts)), np.int64)
     for one in counts:
         total[..., : one.shape[-1]] += one
     return total
-
-
-def feature_order(counts: Ints) -> npt.NDArray[np.int32]:
-    """Give the features by falling frequency, as native code would over all rows."""
-    return np.argsort(-counts, kind="stable").astype(np.int32)
 
 
 def index_nodes(data: TrainingData, tree: LabelTree) -> NodeIndex:

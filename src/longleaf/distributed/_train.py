@@ -42,17 +42,13 @@ class _Shared:
     tree: Any
     index: list[Any]  # per partition, the rows of each node
     costs: Any
-    order: Any
     settings: Any
 
 
 def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) -> list[Trained]:
     """Train all parts of all trees, the largest first; give weights and facts of each tree."""
-    order = run.submit(
-        "order", _blocks.feature_order, count(run, "features", _blocks.count_features, problem.data)
-    )
     settings = run.keep("settings", problem.settings)
-    shared, parts = _prepare_trees(run, problem, order, settings)
+    shared, parts = _prepare_trees(run, problem, settings)
     jobs = [
         Job(
             f"nodes {part.first_node} to {part.last_node - 1} of tree {part.tree}",
@@ -74,7 +70,7 @@ def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) 
     return [_join(number, found, problem) for number, found in enumerate(done)]
 
 
-def _prepare_trees(run: Run, problem: Problem, order: Any, settings: Any) -> tuple[list[_Shared], list[Part]]:
+def _prepare_trees(run: Run, problem: Problem, settings: Any) -> tuple[list[_Shared], list[Part]]:
     """Count the rows of each node, and cut the trees into parts by these counts."""
     kept = [run.keep("tree", tree) for tree in problem.trees]
     index = [[run.submit("index", _blocks.index_nodes, one, tree) for one in problem.data] for tree in kept]
@@ -93,7 +89,7 @@ def _prepare_trees(run: Run, problem: Problem, order: Any, settings: Any) -> tup
     costs = [unit_costs(*pair)[1].sum() for pair in zip(problem.trees, node_sizes, strict=True)]
     target = float(sum(costs)) / (max(threads, 1) * PARTS_PER_THREAD)
     shared = [
-        _Shared(tree, one, run.submit("costs", _costs, tree, count, settings), order, settings)
+        _Shared(tree, one, run.submit("costs", _costs, tree, count, settings), settings)
         for tree, one, count in zip(kept, index, counted, strict=True)
     ]
     parts = [
@@ -121,7 +117,6 @@ def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, worker
         _train_part,
         shared.tree,
         shared.costs,
-        shared.order,
         shared.settings,
         span,
         *blocks,
@@ -132,18 +127,17 @@ def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, worker
 def _train_part(
     tree: LabelTree,
     costs: Costs,
-    order: npt.NDArray[np.int32],
     settings: SolverSettings,
     span: tuple[int, int, int],
     *blocks: TrainingData,
 ) -> Trained:
-    """Train some nodes on their rows; the costs and the order of the features are those of all rows."""
+    """Train some nodes on their rows; the costs are those of all rows."""
     seed, first_node, last_node = span
     data = _blocks.stack(blocks)
     trainer = NodeTrainer.prepare(
         data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
     )
-    trainer = replace(trainer, costs=costs[0], positive_weight=costs[1], feature_order=order)
+    trainer = replace(trainer, costs=costs[0], positive_weight=costs[1])
     return trainer.train(first_node, last_node, threads=1)
 
 
