@@ -42,8 +42,10 @@ class Splitter {
  private:
   void gather(const int32_t* labels, int32_t size) {
     size_ = size;
-    if (size == centroids_.rows) {  // all of them, in their own order and with their own features: nothing to copy
-      vectors_ = {centroids_.indptr, reinterpret_cast<const uint32_t*>(centroids_.indices), centroids_.data, centroids_.cols};
+    // all of them, in their own order: nothing to copy, unless sums over all features would take more room than copies
+    if (size == centroids_.rows && centroids_.indptr[size] >= 8 * centroids_.cols) {
+      const auto* feature = reinterpret_cast<const uint32_t*>(centroids_.indices);
+      vectors_ = {centroids_.indptr, feature, centroids_.data, centroids_.cols, true};
       return;
     }
     indptr_.assign(1, 0);
@@ -67,7 +69,7 @@ class Splitter {
       indptr_.push_back(int64_t(feature_.size()));
     }
     for (int32_t feature : used_) local_[feature] = -1;
-    vectors_ = {indptr_.data(), feature_.data(), value_.data(), int64_t(used_.size())};
+    vectors_ = {indptr_.data(), feature_.data(), value_.data(), int64_t(used_.size()), false};
   }
 
   LocalRow row(int32_t i) const {
@@ -85,8 +87,8 @@ class Splitter {
   // Takes the labels that have left a cluster from its sum, sum_of(cluster), and adds them to their new one's.
   template <class SumOf>
   void move_labels(const std::vector<int32_t>& before, SumOf sum_of, int stride, int threads) const {
-    // only a vector in its own order falls apart into ranges of features, which threads can add without meeting
-    const int64_t shares = size_ == centroids_.rows ? threads : 1;
+    // features in order fall apart into ranges, which threads can add without meeting
+    const int64_t shares = vectors_.in_order ? threads : 1;
     Work work;
     work.for_each(shares, threads, [&](int64_t share, int) {
       const auto first = uint32_t(vectors_.features * share / shares), last = uint32_t(vectors_.features * (share + 1) / shares);
@@ -282,6 +284,7 @@ class Splitter {
     const uint32_t* feature;
     const float* value;
     int64_t features;
+    bool in_order;  // the features of each vector
   };
   Vectors vectors_{};  // the labels', copied together or as they were given
 };

@@ -241,6 +241,18 @@ def test_every_builder_has_every_seen_label_once(name, n_labels, arity, max_leaf
     assert set(np.unique(top.labels)) - {-1} == set(seen)
 
 
+@pytest.mark.parametrize("empty_features", [0, 5000])  # many: the root's centroids are copied, too
+@pytest.mark.parametrize("arity", [2, 16])
+def test_clusters_do_not_hang_on_the_number_of_threads(arity, empty_features):
+    X, Y = random_data(300, 200, 1)
+    X = sp.hstack([X, sp.csr_array((300, empty_features))], format="csr")
+    model = ll.PLT(n_trees=1, arity=arity, max_leaf=8, max_epochs=1, random_state=1)
+    alone, two, three = (model.set_params(n_jobs=n).fit(X, Y).trees_[0] for n in (1, 2, 3))
+    for tree in (two, three):
+        np.testing.assert_array_equal(tree.first_child, alone.first_child)
+        np.testing.assert_array_equal(tree.label, alone.label)
+
+
 def test_duplicate_centroids_are_split_all_the_same():
     X, rows = np.ones((30, 4)), [[label] for label in range(30)]
     for name in ("kmeans", "merged", "unbalanced"):
