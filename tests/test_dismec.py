@@ -78,7 +78,7 @@ def assert_weighted_minimum(x, y, w, bias, weight):
 @pytest.mark.parametrize(("class_balanced", "name"), [(False, "propensity"), (True, "propensity-balanced")])
 def test_pw_dismec_is_saved_cloned_and_favours_rare_labels(tmp_path, class_balanced, name):
     X, rows = texts(n_rows=400, n_labels=11)
-    exactly = {"tolerance": 1e-3, "random_state": 1}  # the weights of propensities alone move few of so many rows
+    exactly = {"tolerance": 1e-3, "random_state": 1}  # propensities alone move few rows
     plain = ll.BR.dismec(**exactly).fit(X, rows)
     weighted = ll.BR.pw_dismec(class_balanced=class_balanced, **exactly).fit(X, rows)
     assert clone(weighted).positive_weight == name

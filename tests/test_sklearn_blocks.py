@@ -92,7 +92,7 @@ def test_a_table_of_texts_and_numbers_goes_through_a_column_transformer(sparse_t
         [("words", ll.TextVectorizer(), "text"), ("numbers", Normalizer(), numbers)],
         sparse_threshold=sparse_threshold,
     )
-    model = clone(MODELS[0]).set_params(weight_bits=32)  # 8 bits can turn the last bit of a feature into a step
+    model = clone(MODELS[0]).set_params(weight_bits=32)  # 8 bits make steps of last bits
     pipeline = make_pipeline(blocks, clone(model)).fit(table[TRAIN], ROWS[TRAIN])
     features = pipeline[0].transform(table)
     assert sp.issparse(features) == (sparse_threshold == 1.0)
