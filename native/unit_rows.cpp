@@ -47,9 +47,10 @@ void UnitRows::number_features() {
     for (int64_t j = X.indptr[rows_[i]]; j < X.indptr[rows_[i] + 1]; ++j) present_.add(X.indices[j]);
   }
   present_.each([&](int32_t feature) {
-    if (present_.is_shared(feature)) features_.push_back(feature);
+    if (!present_.is_shared(feature)) return;
+    local_feature_[feature] = int32_t(features_.size());
+    features_.push_back(feature);
   });
-  for (size_t local = 0; local < features_.size(); ++local) local_feature_[features_[local]] = int32_t(local);
 }
 
 // What the value of a feature is scaled by, so that its weight is held as firmly as old rows hold it; `square` is the
