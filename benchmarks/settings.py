@@ -118,8 +118,8 @@ LONGLEAF = (
     _longleaf(
         THREE_LOG,
         _HASTY
-        | {"n_trees": 3, "arity": 2, "max_leaf": 150, "loss": "log"}
-        | {"C": 8.0, "threshold": 0.25, "tolerance": 0.35},
+        | {"n_trees": 3, "arity": 2, "max_leaf": 100, "loss": "log"}
+        | {"C": 16.0, "threshold": 0.35, "tolerance": 0.35},
     ),
     _longleaf(
         THREE_HINGE,

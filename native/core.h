@@ -202,8 +202,8 @@ struct TrainingData {
   const float* past = nullptr;           // per feature, last the bias: old rows that press on it for each new one; null for none
 };
 // What training falls apart into: unit u trains the nodes [first_node[u], first_node[u + 1]); the first has the root,
-// which has no classifier. A unit's result hangs on
-// its own rows and the seed alone, so units may be trained in any order, or on machines that have no other rows.
+// which has no classifier. Levels at the top of the tree that are trained together count as one. A unit's result hangs
+// on its own rows and the seed alone, so units may be trained in any order, or on machines that have no other rows.
 struct TrainingUnits {
   std::vector<int32_t> first_node;  // of every unit, then the number of nodes
   std::vector<double> cost;

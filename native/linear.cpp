@@ -7,9 +7,9 @@
 //
 // Method: dual coordinate descent (Hsieh et al. 2008; Yu, Huang and Lin 2011 for logistic), kLanes classifiers at a
 // time. Siblings see the same rows, so a row is read once and every weight line [feature][lane] serves all lanes.
-// Families with few children (binary trees) are packed together in breadth-first order until the lanes are full; a
-// row then takes part in the lanes of the families that hold it. The rows of all packed families together are never
-// more than their sum, so packing cannot lose.
+// Families with few children (binary trees) are packed together until the lanes are full, at the top of the tree whole
+// subtrees of a few levels (units.cpp); a row then takes part in the lanes of the families that hold it. The rows of all
+// packed families together are never more than their sum, so packing cannot lose.
 //
 // When to stop: the Fenchel-Young gaps of the rows sum to the duality gap, which bounds how far the primal objective
 // is from its minimum; training ends when it falls below `tolerance` times the objective in every lane. A row whose
@@ -22,6 +22,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "forest.h"
@@ -42,22 +43,25 @@ class UnitTrainer {
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
     rows_.gather(unit);
     if (data_.initial) find_initial_margins(unit);
-    for (int32_t first = unit.first_child; first < unit.last_child; first += kLanes) {
-      const int lanes = std::min<int32_t>(kLanes, unit.last_child - first);
-      set_sides(unit, first, lanes);
-      if (data_.initial) take_initial_margins(unit, first, lanes);
-      descend(first, lanes, report);
-      keep_weights(first, lanes, chunks, bias);
+    for (size_t first = 0; first < unit.nodes.size(); first += kLanes) {
+      const Block block = Block(unit.nodes).subspan(first, std::min<size_t>(kLanes, unit.nodes.size() - first));
+      block_chunks_ = plan_.chunks_of(block);
+      set_sides(unit, block);
+      if (data_.initial) take_initial_margins(unit, first, block.size());
+      descend(block, report);
+      keep_weights(block, chunks, bias);
     }
   }
 
  private:
-  void set_sides(const Unit& unit, int32_t first, int lanes) {
+  using Block = std::span<const int32_t>;  // the nodes of the lanes
+
+  void set_sides(const Unit& unit, Block block) {
     side_.assign(rows_.size() * kLanes, 0.0f);
     size_t family = 0;
-    for (int lane = 0; lane < lanes; ++lane) {
-      const int32_t child = first + lane;
-      while (data_.tree.first_child[unit.families[family] + 1] <= child) ++family;
+    for (size_t lane = 0; lane < block.size(); ++lane) {
+      const int32_t child = block[lane];
+      while (!is_child(child, unit.families[family])) ++family;
       for (int32_t row : data_.rows.of(unit.families[family])) side_[rows_.place_of(row) * kLanes + lane] = -1.0f;
       const int64_t begin = data_.rows.indptr[child], end = data_.rows.indptr[child + 1];
       for (int64_t j = begin; j < end; ++j)
@@ -67,28 +71,34 @@ class UnitTrainer {
     }
   }
 
-  // The margins of the weights that training goes on from: [row][child of the unit].
+  bool is_child(int32_t node, int32_t parent) const {
+    return data_.tree.first_child[parent] <= node && node < data_.tree.first_child[parent + 1];
+  }
+
+  // The margins of the weights that training goes on from: [row][node of the unit].
   void find_initial_margins(const Unit& unit) {
     const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
-    const size_t width = size_t(unit.last_child - unit.first_child);
+    const size_t width = unit.nodes.size();
     initial_margin_.resize(rows_.size() * width);
-    for (int32_t c = plan_.chunk_of(unit.first_child); c <= plan_.chunk_of(unit.last_child - 1); ++c) {
+    size_t first = 0;
+    for (int32_t c : plan_.chunks_of(unit.nodes)) {
       check_chunk(chunks, c);
       const Chunk chunk = chunk_at(chunks, c);
       for (size_t i = 0; i < rows_.size(); ++i) {
         const int32_t row = rows_.original(i);
         const int64_t begin = data_.X.indptr[row], size = data_.X.row_size(row);
-        float* margin = &initial_margin_[i * width + size_t(chunks.node[c] - unit.first_child)];
+        float* margin = &initial_margin_[i * width + first];
         std::copy_n(chunks.bias + chunks.node[c], chunk.width, margin);
         kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[row]}, margin);
       }
+      first += size_t(chunk.width);
     }
   }
-  void take_initial_margins(const Unit& unit, int32_t first, int lanes) {
-    const size_t width = size_t(unit.last_child - unit.first_child);
+  void take_initial_margins(const Unit& unit, size_t first, size_t lanes) {
+    const size_t width = unit.nodes.size();
     start_.assign(rows_.size() * kLanes, 0.0f);
     for (size_t i = 0; i < rows_.size(); ++i)
-      std::copy_n(&initial_margin_[i * width + size_t(first - unit.first_child)], lanes, &start_[i * kLanes]);
+      std::copy_n(&initial_margin_[i * width + first], lanes, &start_[i * kLanes]);
   }
 
   // The weights of the row that comes next: with them on their way, a visit waits less for the memory.
@@ -109,7 +119,7 @@ class UnitTrainer {
   }
 
   // Coordinate descent from zero until every lane's duality gap is small.
-  void descend(int32_t first, int lanes, TrainReport& report) {
+  void descend(Block block, TrainReport& report) {
     const bool logistic = settings_.loss == Loss::logistic;
     weights_.assign(rows_.features() * kLanes, 0.0f);
     std::fill_n(bias_, kLanes, 0.0f);
@@ -119,7 +129,7 @@ class UnitTrainer {
     rest_until_.assign(rows_.size(), 0);
     patience_.assign(rows_.size(), 0);
     std::fill_n(settled_gap_, kLanes, 0.0f);
-    random_ = Random(settings_.seed, (uint64_t(first) << 1) | 1);
+    random_ = Random(settings_.seed, (uint64_t(block.front()) << 1) | 1);
     bool visit_all = true;
     for (int epoch = 0; !work_.stopped(); ++epoch) {  // stopped: what is trained so far will be thrown away
       if (epoch == settings_.max_epochs) {
@@ -130,7 +140,7 @@ class UnitTrainer {
       const int64_t visits = run_epoch(epoch, visit_all);
       report.row_visits += visits;
       const bool all = visits == int64_t(rows_.size());
-      const bool small = gaps_are_small(lanes);
+      const bool small = gaps_are_small(block.size());
       if (small && all) break;
       visit_all = small;
     }
@@ -177,12 +187,12 @@ class UnitTrainer {
     return int64_t(visits);
   }
 
-  bool gaps_are_small(int lanes) {
+  bool gaps_are_small(size_t lanes) {
     double square[kLanes] = {};
     kernels().lane_squares(weights_.data(), nullptr, int64_t(rows_.features()), square);
     kernels().lane_squares(moved_.data(), rows_.lone_squares(), int64_t(rows_.size()), square);
     bool small = true;
-    for (int lane = 0; lane < lanes; ++lane) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
       const double objective = 0.5 * (square[lane] + double(bias_[lane]) * bias_[lane]) + loss_[lane];
       const double allowed = settings_.tolerance * objective;
       small = small && gap_[lane] <= allowed;
@@ -191,8 +201,9 @@ class UnitTrainer {
     return small;
   }
 
-  void keep_weights(int32_t first, int lanes, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
-    for (int lane = 0; lane < lanes; ++lane) bias[first + lane - plan_.first_node] += rows_.bias_value() * bias_[lane];
+  void keep_weights(Block block, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
+    for (size_t lane = 0; lane < block.size(); ++lane)
+      bias[size_t(block[lane] - plan_.first_node)] += rows_.bias_value() * bias_[lane];
     // with weights to go on from, smaller moves count: keep() looks at them more closely
     const float least = data_.initial ? settings_.threshold * kSmallMove : settings_.threshold;
     find_peaks();
@@ -200,7 +211,7 @@ class UnitTrainer {
       if (peak * std::fabs(scale) < least) return;
       float weights[kLanes];
       for (int lane = 0; lane < kLanes; ++lane) weights[lane] = scale * moves[lane];
-      keep(feature, weights, first, lanes, chunks);
+      keep(feature, weights, block, chunks);
     };
     rows_.each_feature(
         [&](int32_t feature, size_t local) {
@@ -219,22 +230,21 @@ class UnitTrainer {
     kernels().lane_peaks(moved_.data(), int64_t(moved_peak_.size()), moved_peak_.data());
   }
 
-  void keep(int32_t feature, const float* weights, int32_t first, int lanes, std::vector<ChunkEntries>& chunks) const {
+  void keep(int32_t feature, const float* weights, Block block, std::vector<ChunkEntries>& chunks) const {
     float threshold = settings_.threshold;
-    if (data_.initial && has_initial(feature, first, lanes)) threshold *= kSmallMove;
-    for (int lane = 0; lane < lanes; ++lane) {
+    if (data_.initial && has_initial(feature)) threshold *= kSmallMove;
+    for (size_t lane = 0; lane < block.size(); ++lane) {
       if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
-      const int32_t child = first + lane, chunk = plan_.chunk_of(child);
+      const int32_t child = block[lane], chunk = plan_.chunk_of(child);
       chunks[size_t(chunk - plan_.first_chunk)].append(feature, uint8_t(child - plan_.node[size_t(chunk)]), weights[lane]);
     }
   }
 
-  // Whether any of the block's children starts with a weight of this feature.
-  bool has_initial(int32_t feature, int32_t first, int lanes) const {
+  // Whether any of the block's nodes starts with a weight of this feature.
+  bool has_initial(int32_t feature) const {
     const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
-    for (int32_t c = plan_.chunk_of(first); c <= plan_.chunk_of(first + lanes - 1); ++c)
-      if (has_feature(chunk_at(chunks, c), feature)) return true;
-    return false;
+    return std::any_of(block_chunks_.begin(), block_chunks_.end(),
+                       [&](int32_t c) { return has_feature(chunk_at(chunks, c), feature); });
   }
 
   // Stored weights are rounded by about as much: moves of a smaller share of `threshold` are not worth adding.
@@ -250,6 +260,7 @@ class UnitTrainer {
   std::vector<float> initial_margin_;
 
   // the block's lanes
+  std::vector<int32_t> block_chunks_;
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
@@ -278,7 +289,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
     if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, work);
     const Unit& unit = units[index];
     if (unit.cost > 0 || !initial) trainer->train(unit, chunks, bias, reports[thread]);
-    for (int32_t c = plan.chunk_of(unit.first_child); c <= plan.chunk_of(unit.last_child - 1); ++c) {
+    for (int32_t c : plan.chunks_of(unit.nodes)) {
       ChunkEntries& entries = chunks[size_t(c - plan.first_chunk)];
       PackedChunk& chunk = packed[size_t(c - plan.first_chunk)];
       if (initial && entries.feature.empty()) {

@@ -62,7 +62,7 @@ float UnitRows::freedom_of(int64_t feature, double square) const {
 void UnitRows::find_freedom(const Unit& unit) {
   bias_value_ = settings_.bias;
   if (!data_.past) return;
-  past_cost_ = data_.c_negative[unit.first_child];
+  past_cost_ = data_.c_negative[unit.nodes.front()];
   const CsrView& X = data_.X;
   std::vector<double> square(features_.size());
   for (int32_t row : rows_)

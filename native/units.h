@@ -1,14 +1,16 @@
 // How the training of a tree falls apart.
 #pragma once
 
+#include <span>
+
 #include "core.h"
 
 namespace longleaf {
 
 // What one thread works on at a time: families packed into one block of lanes, or up to a chunk of a wide family.
 struct Unit {
-  std::vector<int32_t> families;          // parents whose children are trained together
-  int32_t first_child = 0, last_child = 0;  // the children; contiguous, since families are consecutive
+  std::vector<int32_t> families;  // parents whose children are trained together
+  std::vector<int32_t> nodes;     // the children, family by family
   double cost = 0;
 };
 
@@ -23,6 +25,7 @@ struct ChunkPlan {
 
   ChunkPlan(const TreeView& tree, int32_t first, int32_t last);
   int32_t chunk_of(int32_t child) const { return of[size_t(child - node[size_t(first_chunk)])]; }
+  std::vector<int32_t> chunks_of(std::span<const int32_t> nodes) const;  // each once; a chunk's nodes stand together
 };
 
 }  // namespace longleaf

@@ -18,9 +18,9 @@ Y[0] = [*range(60)]  # every label occurs
 MANY = [[row] for row in range(400)]  # so many labels that siblings fall apart into several units
 OWN = [ll.LabelTree.complete(np.arange(60), arity, 8) for arity in (3, 5)]
 MODELS = {
-    "log": ll.PLT(n_trees=2, loss="log", arity=2, max_leaf=6, random_state=1, n_jobs=2),
+    "log": ll.PLT(n_trees=2, loss="log", arity=2, max_leaf=20, random_state=1, n_jobs=2),
     "squared hinge": ll.PLT(n_trees=3, arity=4, max_leaf=6, random_state=1, n_jobs=2),
-    "whole weights": ll.PLT(n_trees=1, arity=2, max_leaf=3, weight_bits=32, random_state=1, n_jobs=2),
+    "whole weights": ll.PLT(n_trees=1, arity=2, max_leaf=12, weight_bits=32, random_state=1, n_jobs=2),
     "own trees": ll.PLT(n_trees=2, tree=OWN, random_state=1, n_jobs=2),
     "BR": ll.BR(random_state=1, n_jobs=2),
 }

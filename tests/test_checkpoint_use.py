@@ -213,5 +213,5 @@ def test_parts_with_a_gap_are_not_joined(tmp_path):
 
 
 def _trainer(model):
-    tree = ll.LabelTree.complete(np.arange(60), 2, 4)
+    tree = ll.LabelTree.complete(np.arange(60), 2, 20)
     return NodeTrainer.prepare(check_features(X), check_labels(Y), tree, model._solver_settings(), seed=3)

@@ -20,6 +20,8 @@ FAMILIES = {
     "eight siblings": (ll.LabelTree.flat(range(8)), 8),
     "eleven siblings": (ll.LabelTree.flat(range(11)), 11),
     "packed binary families": (ll.LabelTree.complete(range(11), arity=2, max_leaf=2), 11),
+    "two bands of binary subtrees": (ll.LabelTree.complete(range(20), arity=2, max_leaf=1), 20),
+    "ragged bands": (ll.LabelTree.huffman(range(20), 1.2 ** np.arange(20)), 20),
     "a chain": (ll.LabelTree.huffman(range(8), 2.0 ** np.arange(8)), 8),
 }
 

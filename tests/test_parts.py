@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
+from longleaf import _core
 from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
 from longleaf.linear import NodeTrainer, SolverSettings
@@ -76,9 +77,25 @@ def test_a_wide_family_falls_apart_too():
     same(join_parts(parts), trainer.train(threads=1)[0])
 
 
+@pytest.mark.parametrize(
+    ("arity", "begins"),
+    [
+        (2, [0, 15, 127, 1023, 1039, 1055]),  # 2 + 4 + 8 nodes, 8 and 64 times as many, then families
+        (3, [0, 13, 121, 136, 151]),  # 3 + 9, and after 9 times as many there are too many subtrees
+        (5, [0, 16, 31, 46]),  # 25 grandchildren do not fit beside the children
+        (16, [0, 17, 33, 49]),
+    ],
+)
+def test_levels_of_few_nodes_are_one_unit_at_the_top(arity, begins):
+    tree = tree_of(1024, arity, 1)
+    first, _ = _core.training_units(np.zeros(tree.n_nodes + 1, np.int64), tree.first_child, tree.label)
+    assert first[: len(begins)].tolist() == begins
+    assert first[-1] == tree.n_nodes
+
+
 def test_a_part_needs_only_the_rows_of_its_families():
     rows, Y = problem()
-    trainer = NodeTrainer.prepare(rows, Y, tree_of(90), settings(), seed=3)
+    trainer = NodeTrainer.prepare(rows, Y, tree_of(90, max_leaf=20), settings(), seed=3)
     first, _ = trainer.units()
     begin, end = first[-2], first[-1]
     families = np.unique(trainer.tree.parent[begin:end])
