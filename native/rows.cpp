@@ -10,7 +10,8 @@ NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree) {
   std::vector<int32_t> parent(tree.nodes, -1), leaf(labels.cols, -1);
   for (int64_t v = 0; v < tree.nodes; ++v) {
     for (int32_t c = tree.first_child[v]; c < tree.first_child[v + 1]; ++c) parent[c] = int32_t(v);
-    if (tree.is_leaf(v) && tree.label[v] >= 0) leaf[tree.label[v]] = int32_t(v);
+    const int64_t label = tree.label[v];
+    if (tree.is_leaf(v) && label >= 0 && label < labels.cols) leaf[label] = int32_t(v);  // these rows may have fewer
   }
   // visits every node that holds a row, once: up from each leaf until a node that this row has marked already
   std::vector<int64_t> mark(tree.nodes, -1);

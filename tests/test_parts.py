@@ -11,7 +11,7 @@ import longleaf as ll
 from longleaf import _core
 from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
-from longleaf.linear import NodeTrainer, SolverSettings
+from longleaf.linear import NodeTrainer, SolverSettings, node_rows
 
 
 def settings(**changes):
@@ -108,6 +108,15 @@ def test_a_part_needs_only_the_rows_of_its_families():
     )
     alone = replace(few, costs=trainer.costs)
     same(alone.train(begin, end, threads=1)[0], trainer.train(begin, end, threads=1)[0])
+
+
+def test_rows_that_lack_the_last_labels_are_held_by_the_same_nodes():
+    _, Y = problem()
+    few = Y[:, :40].tocsr()
+    wide = few.copy()
+    wide.resize(Y.shape)
+    for narrow, whole in zip(node_rows(tree_of(90), few), node_rows(tree_of(90), wide), strict=True):
+        np.testing.assert_array_equal(narrow, whole)
 
 
 def test_a_range_that_cuts_a_unit_is_refused():
