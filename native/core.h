@@ -214,12 +214,6 @@ TrainingUnits training_units(const TreeView& tree, const NodeRows& rows);
 ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
                         Work& work, TrainReport& report);
 
-// ---------------------------------------------------------------- l1.cpp
-
-// As train_nodes(), but with |w|_1 for |w|^2 / 2 and the squared hinge; of a flat tree.
-ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
-                     Work& work, TrainReport& report);
-
 // ---------------------------------------------------------------- search.cpp
 
 // How a margin m becomes a probability: the logistic function, or exp(-max(0, 1 - m)^link).

@@ -155,58 +155,6 @@ bool squared_hinge_step(const LaneStep& s) {
   return moved;
 }
 
-void column_slopes(const LocalRow& column, const float* slack, const float* side, float* slope, float* curve) {
-  const f32x8 zero = splat(0.0f);
-  f32x8 g[kVectors] = {}, h[kVectors] = {};
-  for (int64_t i = 0; i < column.size; ++i) {
-    const size_t line = kLanes * size_t(column.feature[i]);
-    const f32x8 x = splat(column.value[i]);
-    for (int v = 0; v < kVectors; ++v) {
-      const f32x8 b = load8(slack + line + 8 * v), s = load8(side + line + 8 * v);
-      g[v] -= s * max8(b, zero) * x;
-      h[v] += select(b > zero, abs8(s), zero) * x * x;
-    }
-  }
-  for (int v = 0; v < kVectors; ++v) store8(slope + 8 * v, g[v] * 2.0f);
-  for (int v = 0; v < kVectors; ++v) store8(curve + 8 * v, h[v] * 2.0f);
-}
-
-// In single precision for 256 rows at a time, as in lane_squares().
-void column_move(const LocalRow& column, const float* move, const float* side, float* slack, double* change) {
-  const f32x8 zero = splat(0.0f);
-  for (int64_t begin = 0; begin < column.size; begin += 256) {
-    const int64_t end = begin + 256 < column.size ? begin + 256 : column.size;
-    f32x8 part[kVectors] = {};
-    for (int64_t i = begin; i < end; ++i) {
-      const size_t line = kLanes * size_t(column.feature[i]);
-      for (int v = 0; v < kVectors; ++v) {
-        const f32x8 s = load8(side + line + 8 * v), b = load8(slack + line + 8 * v);
-        const f32x8 moved = b - sign8(s) * load8(move + 8 * v) * column.value[i];
-        const f32x8 before = max8(b, zero), after = max8(moved, zero);
-        part[v] += abs8(s) * (after - before) * (after + before);
-        store8(slack + line + 8 * v, moved);
-      }
-    }
-    for (int v = 0; v < kVectors; ++v) accumulate(change + 8 * v, part[v]);
-  }
-}
-
-void slack_sums(const float* slack, const float* side, int64_t rows, double* sum, double* loss) {
-  for (int64_t begin = 0; begin < rows; begin += 256) {
-    const int64_t end = begin + 256 < rows ? begin + 256 : rows;
-    f32x8 first[kVectors] = {}, second[kVectors] = {};
-    for (int64_t i = begin; i < end; ++i)
-      for (int v = 0; v < kVectors; ++v) {
-        const f32x8 b = max8(load8(slack + i * kLanes + 8 * v), splat(0.0f));
-        const f32x8 weighted = abs8(load8(side + i * kLanes + 8 * v)) * b;
-        first[v] += weighted;
-        second[v] += weighted * b;
-      }
-    for (int v = 0; v < kVectors; ++v) accumulate(sum + 8 * v, first[v]);
-    for (int v = 0; v < kVectors; ++v) accumulate(loss + 8 * v, second[v]);
-  }
-}
-
 // A tail shorter than a vector is computed in a padded copy, so every margin gets the same bits wherever it stands.
 template <class Function>
 LONGLEAF_INLINE void transform(float* values, int64_t size, Function function) {
@@ -242,6 +190,6 @@ void hinge_log_probability(float* margin, int64_t size, int power) {
 extern const Kernels LONGLEAF_KERNELS;
 const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS), lane_margins, lane_update,
                                lane_squares, lane_peaks, logistic_step,
-                               squared_hinge_step, column_slopes, column_move, slack_sums, add_products, logistic_log_probability, hinge_log_probability};
+                               squared_hinge_step, add_products, logistic_log_probability, hinge_log_probability};
 
 }  // namespace longleaf

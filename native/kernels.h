@@ -66,13 +66,6 @@ struct Kernels {
   // one coordinate-descent step in all lanes; false when the row is settled (then delta is not set)
   bool (*logistic_step)(const LaneStep& step);
   bool (*squared_hinge_step)(const LaneStep& step);
-  // One feature of kLanes l1-regularised squared hinges; the column's "features" are rows. side: +-C_i, slack: 1 - y w.x.
-  // The loss's slope and curvature along the feature:
-  void (*column_slopes)(const LocalRow& column, const float* slack, const float* side, float* slope, float* curve);
-  // Moves the feature's weight; change[lane] += what that does to the loss.
-  void (*column_move)(const LocalRow& column, const float* move, const float* side, float* slack, double* change);
-  // sum[lane] += |side| max(0, slack), loss[lane] += |side| max(0, slack)^2
-  void (*slack_sums)(const float* slack, const float* side, int64_t rows, double* sum, double* loss);
   // margin[child] += scale * value * weight, over the query's features and the chunk's children
   void (*add_products)(const Chunk& chunk, const Query& query, float* margin);
   // margins to log probabilities, in place

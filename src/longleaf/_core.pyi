@@ -99,7 +99,6 @@ def train_nodes(
     initial_tree: int = 0,
     past: NDArray[np.float32],
     loss: int,
-    l1: bool,
     tolerance: float,
     max_epochs: int,
     threshold: float,

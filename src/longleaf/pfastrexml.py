@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf._ndcg_split import Matrix, best_sides, normalised_gains, separator
 from longleaf._validation import (
     LabelsLike,
-    Rows,
     check_count,
     check_features,
     check_labels,
@@ -28,6 +27,7 @@ from longleaf._validation import (
     check_threads,
 )
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
+from longleaf.proxml import scaled_rows
 from longleaf.search import TopK
 
 ROWS_AT_ONCE = 1024
@@ -152,7 +152,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
                 f"X and y must have the same number of rows, and a label; "
                 f"got {rows.n_rows} and {labels.shape[0]} rows, {labels.nnz} labels."
             )
-        features, Y = _scaled_rows(rows), sp.csr_matrix(labels).astype(np.float64)
+        features, Y = scaled_rows(rows), sp.csr_matrix(labels).astype(np.float64)
         self.n_rows_, self.n_labels_ = Y.shape
         self.n_features_in_ = rows.n_features
         self.label_counts_ = np.bincount(Y.indices, minlength=self.n_labels_).astype(np.int64)
@@ -184,7 +184,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "means_")
         k = check_count(self.k if k is None else k, "k")
         rows = check_features(X, n_features=self.n_features_in_, normalize=self.normalize)
-        features = _scaled_rows(rows)
+        features = scaled_rows(rows)
         parts = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, rows.n_rows, ROWS_AT_ONCE)]
         with ThreadPoolExecutor(check_threads(self.n_jobs if n_jobs is None else n_jobs)) as pool:
             found = list(pool.map(lambda part: self._rank(features[part], k), parts))
@@ -251,12 +251,6 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         labels[row[best], place[kept]] = label[best]
         scores[row[best], place[kept]] = np.exp(score[best])
         return labels, scores, np.diff(forest.indptr).astype(np.int64)
-
-
-def _scaled_rows(rows: Rows) -> Matrix:
-    """Give the rows as a matrix, each times its scale."""
-    data = rows.data.astype(np.float64) * np.repeat(rows.scale.astype(np.float64), np.diff(rows.indptr))
-    return sp.csr_matrix((data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
 
 
 def _mean(rows: Matrix) -> Matrix:

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longleaf import __version__
+from longleaf import __version__, _core
 from longleaf._base.files import attributes_from, params_from, plain, to_arrays
 from longleaf._base.ranker import LabelRanker
 from longleaf._fitting.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
@@ -26,7 +26,7 @@ from longleaf._fitting.clustering import ClusterSettings
 from longleaf._fitting.memory import parse_memory, release_unused, resident_bytes
 from longleaf._fitting.part_store import PartStore
 from longleaf._fitting.scratch import scratch_files
-from longleaf._fitting.trees import TrainingData, check_training_data, feature_mass, train_trees
+from longleaf._fitting.trees import Facts, TrainingData, check_training_data, feature_mass, train_trees
 from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._validation import (
     LabelsLike,
@@ -171,7 +171,7 @@ class LabelEstimator(LabelRanker):
                 store, seeds = files.enter_context(kept)
                 trees = kept_trees(store, seeds, build)
             release_unused()
-            weights, self.training_ = train_trees(data, trees, seeds, settings, threads, progress, store)
+            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress, store)
         self.trees_, self.weights_ = trees, weights
         self._prepare()  # now, so that asking leaves the model as it is
         return self
@@ -185,6 +185,19 @@ class LabelEstimator(LabelRanker):
     def _cluster_settings(self) -> ClusterSettings | None:
         """Say how labels are clustered; None where trees do not depend on rows."""
         return None
+
+    def _train(
+        self,
+        data: TrainingData,
+        trees: list[LabelTree],
+        seeds: list[int],
+        settings: SolverSettings,
+        threads: int,
+        progress: Callable[[float], None] | None,
+        store: PartStore | None,
+    ) -> tuple[list[_core.WeightArrays], list[Facts]]:
+        """Give the weights of each tree and what it took; with a store, they go there as they are made."""
+        return train_trees(data, trees, seeds, settings, threads, progress, store)
 
     def _solver_settings(self) -> SolverSettings:
         loss = check_choice(self.loss, "loss", LOSSES)
