@@ -45,9 +45,8 @@ class UnitTrainer {
     if (data_.initial) find_initial_margins(unit);
     for (size_t first = 0; first < unit.nodes.size(); first += kLanes) {
       const Block block = Block(unit.nodes).subspan(first, std::min<size_t>(kLanes, unit.nodes.size() - first));
-      block_chunks_ = plan_.chunks_of(block);
       set_sides(unit, block);
-      if (data_.initial) take_initial_margins(unit, first, block.size());
+      if (data_.initial) take_initial(unit, first, block);
       descend(block, report);
       keep_weights(block, chunks, bias);
     }
@@ -94,11 +93,12 @@ class UnitTrainer {
       first += size_t(chunk.width);
     }
   }
-  void take_initial_margins(const Unit& unit, size_t first, size_t lanes) {
+  void take_initial(const Unit& unit, size_t first, Block block) {
+    block_chunks_ = plan_.chunks_of(block);
     const size_t width = unit.nodes.size();
     start_.assign(rows_.size() * kLanes, 0.0f);
     for (size_t i = 0; i < rows_.size(); ++i)
-      std::copy_n(&initial_margin_[i * width + first], lanes, &start_[i * kLanes]);
+      std::copy_n(&initial_margin_[i * width + first], block.size(), &start_[i * kLanes]);
   }
 
   // The weights of the row that comes next: with them on their way, a visit waits less for the memory.
@@ -260,7 +260,7 @@ class UnitTrainer {
   std::vector<float> initial_margin_;
 
   // the block's lanes
-  std::vector<int32_t> block_chunks_;
+  std::vector<int32_t> block_chunks_;  // with weights to go on from only
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;

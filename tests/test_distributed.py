@@ -189,7 +189,7 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
 
 def test_what_fits_nowhere_is_refused_in_one_sentence(client, monkeypatch):
     monkeypatch.setattr(_train, "MEMORY_SHARE", 1e-9)
-    with pytest.raises(lld.ClusterError, match=r"must have \S+ MiB to itself for nodes \d+ to .* of tree 0"):
+    with pytest.raises(lld.ClusterError, match=r"must have \S+ MiB to itself for nodes 13 to .* of tree 0"):
         lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y)
 
 

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf._ndcg_split import Matrix, best_sides, normalised_gains, separator
