@@ -18,8 +18,9 @@ UNION_GAINS = Search("exact, gains, union", {"ensemble": "union"} | TAIL, gains=
 FLAT_SEARCHES = (EXACT, GAINS)
 TREE_SEARCHES = (EXACT, GAINS, BEAM_10, BEAM_GAINS, UNION, UNION_GAINS)
 
-PAPER_TREES = {"n_trees": 3, "tree": "kmeans", "arity": 2, "max_leaf": 100, "C_scale": "none"}
-BONSAI_TREES = {"n_trees": 3, "tree": "unbalanced", "arity": 100, "max_leaf": 100, "C_scale": "none"}
+_ALL_TREES = {"n_trees": 3, "max_leaf": 100, "C_scale": "none", "bias": 1.0}
+PAPER_TREES = {"tree": "kmeans", "arity": 2, **_ALL_TREES}
+BONSAI_TREES = {"tree": "unbalanced", "arity": 100, **_ALL_TREES}
 LOG, HINGE = {"loss": "log"}, {"loss": "squared-hinge", "C": 1.0, "hinge_power": 2}
 
 

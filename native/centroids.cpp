@@ -1,8 +1,10 @@
 // A label's centroid: the direction of the sum of its rows.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "core.h"
+#include "feature_set.h"
 
 namespace longleaf {
 
@@ -18,10 +20,12 @@ LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const C
   std::vector<std::vector<int32_t>> features(std::min(block, n));
   std::vector<std::vector<float>> values(features.size());
   struct Sum {
+    explicit Sum(int64_t features) : total(size_t(features), 0.0f), present(features) {}
     std::vector<float> total;
-    std::vector<int32_t> used;
+    FeatureSet present;
+    std::vector<int32_t> used;  // what is present, in order
   };
-  std::vector<Sum> sums(std::max(1, threads));
+  std::vector<std::unique_ptr<Sum>> sums(size_t(std::max(1, threads)));
   LabelCentroids out;
   out.indptr.reserve(size_t(n) + 1);
   out.indptr.push_back(0);
@@ -29,19 +33,19 @@ LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const C
     const int64_t size = std::min(block, n - first);
     work.for_each(size, threads, [&](int64_t place, int thread) {
       const int64_t label = first + place;
-      Sum& sum = sums[thread];
-      sum.total.resize(X.cols, 0.0f);
+      if (!sums[thread]) sums[thread] = std::make_unique<Sum>(X.cols);
+      Sum& sum = *sums[thread];
+      sum.present.clear();
       sum.used.clear();
       for (int64_t i = labels_to_rows.indptr[label]; i < labels_to_rows.indptr[label + 1]; ++i) {
         const int64_t row = labels_to_rows.indices[i];
         for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
           float& total = sum.total[X.indices[j]];
-          if (total == 0.0f) sum.used.push_back(X.indices[j]);
+          if (total == 0.0f) sum.present.add(X.indices[j]);
           total += row_scale[row] * X.data[j];
         }
       }
-      std::sort(sum.used.begin(), sum.used.end());
-      sum.used.erase(std::unique(sum.used.begin(), sum.used.end()), sum.used.end());
+      sum.present.each([&](int32_t feature) { sum.used.push_back(feature); });
       double square = 0;
       for (int32_t feature : sum.used) square += double(sum.total[feature]) * sum.total[feature];
       const float scale = square > 0 ? float(1 / std::sqrt(square)) : 0.0f;

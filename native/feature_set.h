@@ -1,4 +1,4 @@
-// Which features the rows of a unit have: small enough to stay in the cache, and walked in order without sorting.
+// Which features some rows have: small enough to stay in the cache, and walked in order without sorting.
 #pragma once
 
 #include <bit>

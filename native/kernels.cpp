@@ -48,14 +48,10 @@ void lane_squares(const float* rows, const float* scale, int64_t size, double* s
   }
 }
 
-void lane_peaks(const float* rows, int64_t size, float* peak) {
-  for (int64_t i = 0; i < size; ++i) {
-    f32x8 high = splat(0.0f);
-    for (int v = 0; v < kVectors; ++v) high = max8(high, abs8(load8(rows + i * kLanes + 8 * v)));
-    float peak_i = 0;
-    for (int lane = 0; lane < 8; ++lane) peak_i = high[lane] > peak_i ? high[lane] : peak_i;
-    peak[i] = peak_i;
-  }
+uint32_t lanes_above(const float* row, float least) {
+  uint32_t lanes = 0;
+  for (int v = 0; v < kVectors; ++v) lanes |= bits8(abs8(load8(row + 8 * v)) >= least) << 8 * v;
+  return lanes;
 }
 
 LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
@@ -109,8 +105,10 @@ LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
     t = select(right, max8(t, limit), min8(t, limit));
     p = sigmoid_of_minus(t, exp_nonpositive(-abs8(t)));
   }
+  const f32x8 delta = side * cost * (p - p_old);
   store8(s.dual, select(cost > 0.0f, t, old));
-  store8(s.delta, side * cost * (p - p_old));
+  store8(s.moved, load8(s.moved) + delta);
+  store8(s.delta, delta);
   return true;
 }
 
@@ -121,7 +119,7 @@ LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
   const i32x8 active = cost > 0.0f;
   const f32x8 diagonal = select(active, splat(0.5f) / select(active, cost, one), one);
   const f32x8 m = load8(s.margin_wx) * side;
-  const f32x8 alpha = load8(s.dual);
+  const f32x8 alpha = load8(s.moved) * side;
   const f32x8 slack = max8(one - m, zero);
   const f32x8 gradient = m - one + alpha * diagonal;
   // C slack^2 + alpha (m - 1) + alpha^2 / 4C, zero at the optimum
@@ -133,14 +131,14 @@ LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
     return false;
   }
   const f32x8 next = select(active, max8(alpha - gradient / (diagonal + s.q), zero), zero);
-  store8(s.dual, next);
+  store8(s.moved, side * next);
   store8(s.delta, side * (next - alpha));
   return true;
 }
 
 LONGLEAF_INLINE LaneStep eight_lanes(const LaneStep& s, int first) {
   return {s.margin_wx + first, s.side + first, s.c_positive + first, s.c_negative + first, s.row_weight,
-          s.q, s.dual + first, s.delta + first, s.gap + first, s.loss + first, s.settled_gap + first};
+          s.q, s.moved + first, s.dual + first, s.delta + first, s.gap + first, s.loss + first, s.settled_gap + first};
 }
 
 bool logistic_step(const LaneStep& s) {
@@ -189,7 +187,7 @@ void hinge_log_probability(float* margin, int64_t size, int power) {
 
 extern const Kernels LONGLEAF_KERNELS;
 const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS), lane_margins, lane_update,
-                               lane_squares, lane_peaks, logistic_step,
+                               lane_squares, lanes_above, logistic_step,
                                squared_hinge_step, add_products, logistic_log_probability, hinge_log_probability};
 
 }  // namespace longleaf

@@ -23,7 +23,8 @@ struct LaneStep {
   const float* c_negative;
   float row_weight;
   float q;            // x.x, the bias included
-  float* dual;        // state per lane: the margin implied by alpha (logistic) or alpha itself (squared hinge)
+  float* moved;       // state per lane: how far w has moved along x, the side times alpha
+  float* dual;        // and, for logistic only, the margin that alpha implies
   float* delta;       // out: how far w moves along x, per lane
   double* gap;        // accumulated duality gap per lane
   double* loss;       // accumulated primal loss per lane
@@ -61,8 +62,8 @@ struct Kernels {
   void (*lane_update)(const LocalRow& row, const float* delta, float* weights);
   // sum[lane] += scale * rows[row][lane]^2 over all rows; scale: one per row, or null for 1
   void (*lane_squares)(const float* rows, const float* scale, int64_t size, double* sum);
-  // peak[row] = the largest magnitude in rows[row]
-  void (*lane_peaks)(const float* rows, int64_t size, float* peak);
+  // which lanes of a row of weights have at least that magnitude, a bit each
+  uint32_t (*lanes_above)(const float* row, float least);
   // one coordinate-descent step in all lanes; false when the row is settled (then delta is not set)
   bool (*logistic_step)(const LaneStep& step);
   bool (*squared_hinge_step)(const LaneStep& step);

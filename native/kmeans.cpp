@@ -128,7 +128,7 @@ class Splitter {
         return score[a] != score[b] ? score[a] > score[b] : a < b;
       });
       for (int32_t r = 0; r < size_; ++r) cluster_[order[r]] = r >= size_ / 2;
-      if (cluster_ == before) break;
+      if (cluster_ == before || iteration + 1 == settings_.max_iterations) break;  // no one asks for the sums any more
       move_labels(before, [&](int32_t side) { return sum[side].data(); }, 1, threads);
       before = cluster_;
       double square[2] = {};
@@ -177,8 +177,8 @@ class Splitter {
         assign_balanced(parts, int(lanes), score);
       else
         assign_nearest(parts, int(lanes), score);
+      if (cluster_ == before || iteration + 1 == settings_.max_iterations) break;  // no one asks for the sums any more
       if (iteration == 0) std::fill(sum.begin(), sum.end(), 0.0f);
-      if (cluster_ == before) break;
       move_labels(before, lane, kLanes, threads);
       before = cluster_;
       double objective = 0;

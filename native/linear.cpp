@@ -19,7 +19,9 @@
 // w0.x_i added, so nothing changes but these, and w0 is added to what is kept. Where a feature's move counts h-fold,
 // h d^2, the problem is the same again in sqrt(h) d, with the feature's values divided by sqrt(h): its `freedom`.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -113,18 +115,17 @@ class UnitTrainer {
       __builtin_prefetch(x.feature + offset);
       __builtin_prefetch(x.value + offset);
     }
-    __builtin_prefetch(&dual_[i * kLanes]);
     __builtin_prefetch(&side_[i * kLanes]);
     __builtin_prefetch(&moved_[i * kLanes]);
+    if (!dual_.empty()) __builtin_prefetch(&dual_[i * kLanes]);
   }
 
   // Coordinate descent from zero until every lane's duality gap is small.
   void descend(Block block, TrainReport& report) {
-    const bool logistic = settings_.loss == Loss::logistic;
     weights_.assign(rows_.features() * kLanes, 0.0f);
     std::fill_n(bias_, kLanes, 0.0f);
     // logistic keeps the margin that alpha implies; at 30 alpha is as good as 0
-    dual_.assign(rows_.size() * kLanes, logistic ? 30.0f : 0.0f);
+    if (settings_.loss == Loss::logistic) dual_.assign(rows_.size() * kLanes, 30.0f);
     moved_.assign(rows_.size() * kLanes, 0.0f);
     rest_until_.assign(rows_.size(), 0);
     patience_.assign(rows_.size(), 0);
@@ -164,20 +165,18 @@ class UnitTrainer {
       if (j + 1 < visits) prefetch_weights(size_t(order_[j + 1]));
       const LocalRow x = rows_.row(i);
       k.lane_margins(x, weights_.data(), margin);
-      float* along = &moved_[i * kLanes];
+      float* moved = &moved_[i * kLanes];
       const float lone_square = rows_.lone_square(i);
-      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value * bias_[lane] + lone_square * along[lane];
+      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value * bias_[lane] + lone_square * moved[lane];
       if (data_.initial)
         for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_.original(i)] : 1.0f;
-      const bool moved = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, rows_.square(i),
-                               &dual_[i * kLanes], delta, gap_, loss_, settled_gap_});
-      if (moved) {
+      float* dual = dual_.empty() ? moved : &dual_[i * kLanes];  // squared hinge has none
+      const bool moves = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, rows_.square(i), moved, dual,
+                               delta, gap_, loss_, settled_gap_});
+      if (moves) {
         k.lane_update(x, delta, weights_.data());
-        for (int lane = 0; lane < kLanes; ++lane) {
-          bias_[lane] += bias_value * delta[lane];
-          along[lane] += delta[lane];
-        }
+        for (int lane = 0; lane < kLanes; ++lane) bias_[lane] += bias_value * delta[lane];
         patience_[i] = 0;
       } else {
         patience_[i] = uint8_t(std::min(patience_[i] + 1, 5));
@@ -204,40 +203,34 @@ class UnitTrainer {
   void keep_weights(Block block, std::vector<ChunkEntries>& chunks, std::vector<float>& bias) {
     for (size_t lane = 0; lane < block.size(); ++lane)
       bias[size_t(block[lane] - plan_.first_node)] += rows_.bias_value() * bias_[lane];
-    // with weights to go on from, smaller moves count: keep() looks at them more closely
-    const float least = data_.initial ? settings_.threshold * kSmallMove : settings_.threshold;
-    find_peaks();
-    const auto keep_scaled = [&](int32_t feature, const float* moves, float peak, float scale) {
-      if (peak * std::fabs(scale) < least) return;
-      float weights[kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) weights[lane] = scale * moves[lane];
-      keep(feature, weights, block, chunks);
-    };
+    find_targets(block, chunks);
     rows_.each_feature(
-        [&](int32_t feature, size_t local) {
-          keep_scaled(feature, &weights_[local * kLanes], weight_peak_[local], rows_.freedom(local));
-        },
-        [&](int32_t feature, size_t row, float step) {
-          keep_scaled(feature, &moved_[row * kLanes], moved_peak_[row], step);
-        });
+        [&](int32_t feature, size_t local) { keep(feature, &weights_[local * kLanes], rows_.freedom(local)); },
+        [&](int32_t feature, size_t row, float step) { keep(feature, &moved_[row * kLanes], step); });
   }
 
-  // Most features have no weight worth keeping, which a look at the largest one tells.
-  void find_peaks() {
-    weight_peak_.resize(rows_.features());
-    moved_peak_.resize(rows_.size());
-    kernels().lane_peaks(weights_.data(), int64_t(weight_peak_.size()), weight_peak_.data());
-    kernels().lane_peaks(moved_.data(), int64_t(moved_peak_.size()), moved_peak_.data());
-  }
-
-  void keep(int32_t feature, const float* weights, Block block, std::vector<ChunkEntries>& chunks) const {
-    float threshold = settings_.threshold;
-    if (data_.initial && has_initial(feature)) threshold *= kSmallMove;
+  void find_targets(Block block, std::vector<ChunkEntries>& chunks) {
     for (size_t lane = 0; lane < block.size(); ++lane) {
-      if (weights[lane] == 0.0f || std::fabs(weights[lane]) < threshold) continue;
-      const int32_t child = block[lane], chunk = plan_.chunk_of(child);
-      chunks[size_t(chunk - plan_.first_chunk)].append(feature, uint8_t(child - plan_.node[size_t(chunk)]), weights[lane]);
+      const int32_t chunk = plan_.chunk_of(block[lane]);
+      targets_[lane] = {&chunks[size_t(chunk - plan_.first_chunk)], uint8_t(block[lane] - plan_.node[size_t(chunk)])};
     }
+    trained_lanes_ = (1u << block.size()) - 1;
+  }
+
+  // Of the weights scale * held those that are not too small. Most features have none.
+  void keep(int32_t feature, const float* held, float scale) const {
+    // with weights to go on from, smaller moves count
+    uint32_t lanes = lanes_to_keep(held, scale, data_.initial ? kSmallMove : 1.0f);
+    if (lanes != 0 && data_.initial && !has_initial(feature)) lanes = lanes_to_keep(held, scale, 1.0f);
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const Target& target = targets_[std::countr_zero(lanes)];
+      target.entries->append(feature, target.child, scale * held[std::countr_zero(lanes)]);
+    }
+  }
+
+  uint32_t lanes_to_keep(const float* held, float scale, float share_of_threshold) const {
+    const float least = settings_.threshold * share_of_threshold / std::fabs(scale);
+    return kernels().lanes_above(held, std::max(least, std::numeric_limits<float>::min())) & trained_lanes_;
   }
 
   // Whether any of the block's nodes starts with a weight of this feature.
@@ -264,7 +257,12 @@ class UnitTrainer {
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, order_;
   std::vector<uint8_t> patience_;
-  std::vector<float> weight_peak_, moved_peak_;  // the largest magnitude in any lane
+  struct Target {
+    ChunkEntries* entries;
+    uint8_t child;
+  };
+  Target targets_[kLanes] = {};  // where the lanes' weights are kept
+  uint32_t trained_lanes_ = 0;   // a bit for each
   alignas(32) float c_positive_[kLanes] = {}, c_negative_[kLanes] = {}, bias_[kLanes] = {}, settled_gap_[kLanes] = {};
   double gap_[kLanes] = {}, loss_[kLanes] = {};
 };

@@ -43,6 +43,16 @@ LONGLEAF_INLINE i32x8 widen8(const uint8_t* bytes) {
   return __builtin_convertvector(raw, i32x8);
 #endif
 }
+// The lanes of a mask as bits.
+LONGLEAF_INLINE uint32_t bits8(i32x8 mask) {
+#ifdef __AVX2__
+  return uint32_t(_mm256_movemask_ps((__m256)mask));
+#else
+  uint32_t bits = 0;
+  for (int lane = 0; lane < 8; ++lane) bits |= uint32_t(mask[lane] & 1) << lane;
+  return bits;
+#endif
+}
 LONGLEAF_INLINE bool any8(i32x8 mask) {
   int64_t parts[4];
   std::memcpy(parts, &mask, sizeof parts);

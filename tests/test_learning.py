@@ -55,7 +55,8 @@ def same_model(a, b):
 @pytest.mark.parametrize("loss", ["log", "squared-hinge"])
 def test_an_update_is_the_least_move_that_the_new_rows_ask_for_where_old_rows_hold(loss):
     tree = ll.LabelTree.complete(np.arange(N_LABELS), 3, 5)
-    settings = {"n_trees": 1, "tree": tree, "loss": loss, "C": 2.0, "C_scale": "none"} | WHOLE | TIGHT
+    settings = {"n_trees": 1, "tree": tree, "loss": loss, "C": 2.0, "C_scale": "none", "bias": 1.0}
+    settings |= WHOLE | TIGHT
     Y = [[*row, 1 + number % (N_LABELS - 1)] for number, row in enumerate(ROWS)]
     model = ll.PLT(**settings, random_state=1, n_jobs=1).fit(X[OLD], labels_of(Y[OLD]))
     before = handmade.decode(model.weights_[0], X.shape[1]), np.array(model.weights_[0]["bias"])

@@ -178,7 +178,8 @@ def test_nodes_hold_the_rows_of_the_reference(family):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_labels_that_all_rows_or_no_features_have_still_train(loss):
     X = sp.csr_array((6, 3), dtype=np.float32)
-    model = ll.PLT(n_trees=1, loss=loss, random_state=1).fit(X, [[0], [0, 1], [0], [0, 1], [0], [0, 1]])
+    model = ll.PLT(n_trees=1, loss=loss, bias=1.0, random_state=1)
+    model.fit(X, [[0], [0, 1], [0], [0, 1], [0], [0, 1]])
     probability = model.probability(X[:1], [0, 0], [0, 1])
     assert probability[0] > 0.9
     assert 0.1 < probability[1] < 0.7

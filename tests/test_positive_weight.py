@@ -185,6 +185,7 @@ def test_a_flat_tree_by_propensity_is_br_by_propensity():
         "C": 1.0,
         "loss": "squared-hinge",
         "positive_weight": "propensity",
+        "bias": 1.0,
         "random_state": 1,
         **WHOLE,
     }

@@ -39,8 +39,8 @@ def unit_rows(X):
 
 
 def fit_tree(X, rows, tree, **params):
-    """Train one tree with all weights kept, unless told otherwise."""
-    settings = {"n_trees": 1, "tree": tree, "C_scale": "none", "random_state": 1, "n_jobs": 1}
+    """Train one tree with all weights kept and a bias of 1, as LIBLINEAR's, unless told otherwise."""
+    settings = {"n_trees": 1, "tree": tree, "C_scale": "none", "bias": 1.0, "random_state": 1, "n_jobs": 1}
     settings |= WHOLE | params
     sample_weight = settings.pop("sample_weight", None)
     return ll.PLT(**settings).fit(X, rows, sample_weight=sample_weight)

@@ -43,7 +43,8 @@ class PLT(LabelLearner):
     normalize : bool
         Whether rows are scaled to unit length.
     bias : float
-        The value of the bias feature; 0 for none.
+        The value of the bias feature; 0 for none. Every row has it, so that one of 1, as in the papers, ties
+        the rows to each other: training takes longer, and rare labels are found less well.
     threshold : float
         Weights of smaller magnitude are dropped.
     tolerance : float
@@ -112,7 +113,7 @@ class PLT(LabelLearner):
         max_leaf: int = 200,
         tree: str | LabelTree | list[LabelTree] = "kmeans",
         normalize: bool = True,
-        bias: float = 1.0,
+        bias: float = 0.2,
         threshold: float = 0.1,
         tolerance: float = 0.01,
         max_epochs: int = 200,

@@ -16,6 +16,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "loss": "log",
         "C": 16.0,
         "C_scale": "none",
+        "bias": 1.0,
         "hinge_power": 2,
     },
     # Prabhu et al. 2018: the same trees with squared hinge
@@ -27,6 +28,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "loss": "squared-hinge",
         "C": 1.0,
         "C_scale": "none",
+        "bias": 1.0,
     },
     # Khandagale et al. 2019: shallow, wide and unbalanced
     "bonsai": {
@@ -37,6 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "loss": "squared-hinge",
         "C": 1.0,
         "C_scale": "none",
+        "bias": 1.0,
     },
 }
 

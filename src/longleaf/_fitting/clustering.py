@@ -13,7 +13,7 @@ from longleaf.tree import LabelTree
 CLUSTERED = ("kmeans", "merged", "unbalanced")
 """The trees that come from clusters of labels."""
 
-KMEANS_ITERATIONS, KMEANS_TOLERANCE = 8, 1e-4
+KMEANS_ITERATIONS, KMEANS_TOLERANCE = 4, 1e-4
 
 
 @dataclass(frozen=True)
