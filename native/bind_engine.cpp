@@ -176,12 +176,25 @@ void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, 
     throw std::invalid_argument("initial must have the shape of the tree that is trained");
 }
 
+nb::tuple py_separate(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<uint8_t> sides,
+                      float cost_off, float cost_on, float bias, double tolerance, int max_epochs, uint64_t seed) {
+  py_check_csr(indptr, indices, data, features, "X");
+  if (sides.shape(0) + 1 != indptr.shape(0)) throw std::invalid_argument("sides must have an element per row");
+  Separator out;
+  {
+    nb::gil_scoped_release release;
+    out = separate(csr(indptr, indices, data.data(), features), sides.data(),
+                   {cost_off, cost_on, bias, tolerance, max_epochs, seed});
+  }
+  return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.weight)), out.bias);
+}
+
 nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
                          In<int64_t> node_indptr, In<int32_t> node_rows, In<float> positive_factor,
                          In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
                          In<float> row_weight, int32_t first_node, int32_t last_node,
-                         const PyForest* initial, int64_t initial_tree, In<float> past, int loss, double tolerance, int max_epochs,
-                         float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
+                         const PyForest* initial, int64_t initial_tree, In<float> past, int loss, bool l1, double tolerance,
+                         int max_epochs, float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
   const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   const TreeView tree{int64_t(label.shape(0)), first_child.data(), label.data()};
   if (first_node < 0 || first_node > last_node || last_node > tree.nodes)
@@ -195,8 +208,9 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
   ChunkArrays out;
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
-    out = train_nodes(task, first_node, last_node,
-                      {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads}, work, report);
+    out = (l1 ? train_l1 : train_nodes)(
+        task, first_node, last_node, {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads},
+        work, report);
   });
   nb::dict facts;
   facts["epochs"] = report.epochs;
@@ -313,8 +327,11 @@ void bind_engine(nb::module_& m) {
         "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(),
         "c_positive"_a.noconvert(), "c_negative"_a.noconvert(), "row_weight"_a.noconvert(),
         nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
-        "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
+        "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "l1"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
         "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("separate", &py_separate, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "features"_a,
+        "sides"_a.noconvert(), nb::kw_only(), "cost_off"_a, "cost_on"_a, "bias"_a, "tolerance"_a, "max_epochs"_a,
+        "seed"_a);
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")

@@ -214,6 +214,29 @@ TrainingUnits training_units(const TreeView& tree, const NodeRows& rows);
 ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
                         Work& work, TrainReport& report);
 
+// ---------------------------------------------------------------- l1.cpp
+
+// As train_nodes(), but with |w|_1 for |w|^2 / 2 and the squared hinge; of a flat tree.
+ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
+                     Work& work, TrainReport& report);
+
+// ---------------------------------------------------------------- separator.cpp
+
+struct SeparatorSettings {
+  float cost_off = 1, cost_on = 1;  // of an error on either side
+  float bias = 1;                   // the value of the bias feature; 0 for none
+  double tolerance = 0.005;         // of the violations that the first pass met, how much may be left
+  int max_epochs = 20;
+  uint64_t seed = 0;
+};
+struct Separator {
+  std::vector<int32_t> feature;  // in order
+  std::vector<float> weight;
+  float bias = 0;
+};
+// sides: per row, 0 or 1
+Separator separate(const CsrView& X, const uint8_t* sides, const SeparatorSettings& settings);
+
 // ---------------------------------------------------------------- search.cpp
 
 // How a margin m becomes a probability: the logistic function, or exp(-max(0, 1 - m)^link).

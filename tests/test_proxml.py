@@ -8,7 +8,7 @@ import handmade
 import longleaf as ll
 from training import texts, unit_rows
 
-SETTINGS = {"random_state": 1, "n_jobs": 1, "weight_bits": 32, "tolerance": 1e-7, "max_epochs": 20000}
+SETTINGS = {"random_state": 1, "n_jobs": 1, "weight_bits": 32, "tolerance": 1e-5, "max_epochs": 20000}
 
 
 def objective(x, y, w, cost):
@@ -39,6 +39,26 @@ def problems(model, X, rows, bias=1.0):
         if label >= 0:
             y = np.array([1.0 if label in row else -1.0 for row in rows])
             yield int(label), x, y, np.append(W[:, node], weights["bias"][node] / bias).astype(float)
+
+
+def test_a_classifier_is_done_when_its_gap_is_within_the_tolerance():
+    X, rows = texts(n_rows=150, n_features=60, n_labels=20)
+    epochs = []
+    for tolerance in (0.3, 0.001):
+        model = ll.ProXML(C=8.0, positive_weight=1.0, **(SETTINGS | {"tolerance": tolerance})).fit(X, rows)
+        assert model.training_[0]["unfinished"] == 0
+        epochs.append(model.training_[0]["epochs"])
+        for label, x, y, w in problems(model, X, rows):
+            best = objective(x, y, proximal_gradient(x, y, np.full(150, 8.0)), 8.0)
+            assert objective(x, y, w, 8.0) <= best / (1 - tolerance) + 1e-6, label
+    assert epochs[0] < epochs[1]
+
+
+def test_a_training_that_may_not_go_on_says_so(caplog):
+    X, rows = texts(n_labels=3)
+    model = ll.ProXML(C=64.0, tolerance=1e-6, max_epochs=2, random_state=1).fit(X, rows)
+    assert model.training_[0]["unfinished"] == 3
+    assert "stopped at max_epochs=2" in caplog.text
 
 
 @pytest.mark.parametrize("positive_weight", ["propensity", 3.0])

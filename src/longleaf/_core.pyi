@@ -99,6 +99,7 @@ def train_nodes(
     initial_tree: int = 0,
     past: NDArray[np.float32],
     loss: int,
+    l1: bool,
     tolerance: float,
     max_epochs: int,
     threshold: float,
@@ -108,6 +109,20 @@ def train_nodes(
     threads: int,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[WeightArrays, dict[str, int]]: ...
+def separate(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    features: int,
+    sides: NDArray[np.uint8],
+    *,
+    cost_off: float,
+    cost_on: float,
+    bias: float,
+    tolerance: float,
+    max_epochs: int,
+    seed: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], float]: ...
 def assemble_chunks(
     first_child: NDArray[np.int32],
     label: NDArray[np.int32],

@@ -18,16 +18,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import sklearn
+
+from longleaf import _core
 
 MOST_ROUNDS = 50
 ENOUGH = 1e-6
 ROUNDING = 1e-12
-MOST_EPOCHS = 20
-# scikit-learn 1.8 renamed how the l1 norm is asked for.
-L1: dict[str, Any] = (
-    {"penalty": "l1"} if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8) else {"l1_ratio": 1.0}
-)
+MOST_EPOCHS, TOLERANCE = 20, 0.005
 
 Matrix: TypeAlias = Any
 """csr_matrix of float64; the stubs lose track of it in products and slices."""
@@ -66,23 +63,24 @@ def separator(
 
     An error costs C over its side's share of the rows, as in the authors' code: it keeps splits even.
     """
-    from sklearn.linear_model import LogisticRegression  # here, since few programs need it
-
     if sides.all() or not sides.any():
         return None
-    solver = LogisticRegression(
-        solver="liblinear",
-        C=C,
-        fit_intercept=bias != 0,
-        intercept_scaling=bias or 1.0,
-        class_weight={side: len(sides) / np.count_nonzero(sides == side) for side in (False, True)},
-        max_iter=MOST_EPOCHS,
-        tol=0.01,
-        random_state=seed,
-        **L1,
+    feature, weight, b = _core.separate(
+        X.indptr.astype(np.int64),
+        X.indices.astype(np.int32),
+        X.data.astype(np.float32),
+        X.shape[1],
+        sides.astype(np.uint8),
+        cost_off=C * len(sides) / np.count_nonzero(~sides),
+        cost_on=C * len(sides) / np.count_nonzero(sides),
+        bias=bias,
+        tolerance=TOLERANCE,
+        max_epochs=MOST_EPOCHS,
+        seed=seed,
     )
-    solver.fit(X, sides)
-    return solver.coef_[0], float(np.atleast_1d(solver.intercept_)[0])
+    weights = np.zeros(X.shape[1])
+    weights[feature] = weight
+    return weights, b
 
 
 def _label_discounts(gains: Matrix, part: Sides) -> npt.NDArray[np.float64]:

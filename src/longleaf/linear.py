@@ -53,6 +53,7 @@ class SolverSettings:
     inverse_prior: bool = False  # whether positive rows weigh by their share of a node's rows, too
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
     label_worth: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
+    l1: bool = False  # whether |w|_1 stands for |w|^2 / 2; squared hinge on a flat tree only
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,7 @@ class NodeTrainer:
             initial_tree=number,
             past=nothing if past is None else past,
             loss=LOSSES[self.settings.loss],
+            l1=self.settings.l1,
             tolerance=self.settings.tolerance,
             max_epochs=self.settings.max_epochs,
             threshold=self.settings.threshold,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf._ndcg_split import Matrix, best_sides, normalised_gains, separator
 from longleaf._validation import (
     LabelsLike,
+    Rows,
     check_count,
     check_features,
     check_labels,
@@ -27,7 +26,6 @@ from longleaf._validation import (
     check_threads,
 )
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
-from longleaf.proxml import scaled_rows
 from longleaf.search import TopK
 
 ROWS_AT_ONCE = 1024
@@ -78,7 +76,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
 
         alpha log P_j(x) + (1 - alpha) log(1 / (1 + v_j)),   v_j = exp(gamma / 2 |x - mu_j|²),
 
-    where ``mu_j`` is the mean of the rows with label j. Written for comparison, in Python and scikit-learn: a
+    where ``mu_j`` is the mean of the rows with label j. Written for comparison: a
     forest takes minutes where `longleaf.PLT` takes seconds. It can be pickled, not saved as a folder.
 
     Parameters
@@ -94,8 +92,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
     normalize, bias, propensity, k, random_state
         As in `longleaf.PLT`.
     n_jobs : int or None
-        Processes that grow trees, and threads of searching; the model is the same for any number. (Threads
-        would not do for growing: LIBLINEAR's random numbers come from one generator a process.)
+        Processes that grow trees, and threads of searching; the model is the same for any number.
 
     Examples
     --------
@@ -152,7 +149,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
                 f"X and y must have the same number of rows, and a label; "
                 f"got {rows.n_rows} and {labels.shape[0]} rows, {labels.nnz} labels."
             )
-        features, Y = scaled_rows(rows), sp.csr_matrix(labels).astype(np.float64)
+        features, Y = _scaled_rows(rows), sp.csr_matrix(labels).astype(np.float64)
         self.n_rows_, self.n_labels_ = Y.shape
         self.n_features_in_ = rows.n_features
         self.label_counts_ = np.bincount(Y.indices, minlength=self.n_labels_).astype(np.int64)
@@ -184,7 +181,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "means_")
         k = check_count(self.k if k is None else k, "k")
         rows = check_features(X, n_features=self.n_features_in_, normalize=self.normalize)
-        features = scaled_rows(rows)
+        features = _scaled_rows(rows)
         parts = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, rows.n_rows, ROWS_AT_ONCE)]
         with ThreadPoolExecutor(check_threads(self.n_jobs if n_jobs is None else n_jobs)) as pool:
             found = list(pool.map(lambda part: self._rank(features[part], k), parts))
@@ -216,9 +213,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
             split = None
             if len(held) > self.max_leaf:
                 x, sides = X[held], best_sides(gains[held], random)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)  # a few passes are all that it needs
-                    split = separator(x, sides, self.C, self.bias, seed)
+                split = separator(x, sides, self.C, self.bias, seed)
             above = np.zeros(len(held), bool) if split is None else x @ split[0] + split[1] > 0
             if split is None or above.all() or not above.any():
                 tree.children.append((-1, -1))
@@ -251,6 +246,12 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         labels[row[best], place[kept]] = label[best]
         scores[row[best], place[kept]] = np.exp(score[best])
         return labels, scores, np.diff(forest.indptr).astype(np.int64)
+
+
+def _scaled_rows(rows: Rows) -> Matrix:
+    """Give the rows as a matrix, each times its scale."""
+    data = rows.data.astype(np.float64) * np.repeat(rows.scale.astype(np.float64), np.diff(rows.indptr))
+    return sp.csr_matrix((data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
 
 
 def _mean(rows: Matrix) -> Matrix:
