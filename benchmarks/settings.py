@@ -119,7 +119,7 @@ LONGLEAF = (
         THREE_LOG,
         _HASTY
         | {"n_trees": 3, "arity": 2, "max_leaf": 100, "loss": "log"}
-        | {"C": 16.0, "threshold": 0.35, "tolerance": 0.5},
+        | {"C": 16.0, "threshold": 0.42, "tolerance": 0.5},
     ),
     _longleaf(
         THREE_HINGE,
