@@ -114,7 +114,7 @@ def check_sizes(held: list[_blocks.Sizes]) -> _blocks.Sizes:
 
 def _check_model(model: LabelEstimator) -> tuple[SolverSettings, int]:
     """Check what training checks before it looks at data."""
-    if not isinstance(model, LabelEstimator) or type(model)._train is not LabelEstimator._train:
+    if not isinstance(model, LabelEstimator) or not model.can_resume:
         raise ValueError(f"model must be a PLT or BR to be trained on Dask; got {type(model).__name__}.")
     check_count(model.k, "k")
     link_of(model.loss, model.hinge_power)
