@@ -59,7 +59,7 @@ class LabelEstimator(LabelRanker):
     default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "none"}
     C_scale: str | None = None
     named_positive_weights: ClassVar[tuple[str, ...]] = ()
-    can_resume: ClassVar[bool] = True  # whether training falls apart into parts that a checkpoint keeps
+    can_resume: ClassVar[bool] = True  # whether training falls apart into parts, for a checkpoint or machines
 
     origin_: dict[str, Any]
     training_: list[dict[str, int]]

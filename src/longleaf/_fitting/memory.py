@@ -18,7 +18,7 @@ ENTRY_BYTES = 8
 """A feature's number and its value."""
 
 ROW_BYTES = 29 + 3 * 4 * LANES
-"""What coordinate descent keeps for a row besides its features: places, duals and sides of all lanes."""
+"""What coordinate descent keeps for a row besides its features: places, sides, moves and duals."""
 
 SCRATCH_ROW_BYTES = 29
 """The same where the lanes' share is in files."""
