@@ -1,5 +1,6 @@
 """Clocks and memory of the running process (Linux)."""
 
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -24,11 +25,34 @@ def measure(call: Callable[[], Any]) -> tuple[Any, Cost]:
     """Run ``call`` once; return its result and what it cost."""
     resettable = _reset_peak()
     before = _status("VmRSS")
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), cpu_seconds()
     result = call()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
     peak = _status("VmHWM")
     return result, Cost(wall, cpu, max(0, peak - before) if resettable else None, peak)
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of all that it has started, those that still run included."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + _running_children_seconds()
+
+
+def _running_children_seconds() -> float:
+    parents, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        process = int(path.parent.name)
+        parents[process], ticks[process] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def is_below(process: int) -> bool:
+        parent = parents.get(process, 0)
+        return parent == os.getpid() or (parent > 1 and is_below(parent))
+
+    return sum(ticks[process] for process in ticks if is_below(process)) / os.sysconf("SC_CLK_TCK")
 
 
 def best_of(call: Callable[[], Any], runs: int) -> tuple[Any, Cost]:

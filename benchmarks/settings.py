@@ -125,13 +125,13 @@ LONGLEAF = (
         THREE_HINGE,
         _HASTY
         | {"n_trees": 3, "arity": 2, "max_leaf": 100}
-        | {"C": 0.5, "threshold": 0.15, "tolerance": 0.7},
+        | {"C": 0.5, "threshold": 0.15, "tolerance": 0.4},
     ),
     _longleaf(
         THREE_WIDE,
         _HASTY
         | {"n_trees": 3, "arity": 16, "max_leaf": 100}
-        | {"C": 0.6, "threshold": 0.14, "tolerance": 0.7},
+        | {"C": 0.6, "threshold": 0.14, "tolerance": 0.4},
     ),
     _longleaf(
         ONE_HINGE,

@@ -5,9 +5,11 @@
 // Given: one sparse unit vector per label, the scaled sum of its rows. Out: nested ranges of a permutation.
 // Method: spherical k-means from randomly drawn labels (Prabhu et al. 2018, Parabel). The objective is the sum of the
 // cluster sums' norms, so no similarity is computed only to judge; for two clusters one product with the difference of
-// the centres ranks the labels, and only labels that change sides touch the sums again.
+// the centres ranks the labels, and only labels that change sides touch the sums again. Halves of halves are split where
+// their vectors have been copied to: a copy serves three levels.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <numeric>
 
@@ -20,28 +22,53 @@ namespace longleaf {
 
 namespace {
 
+// The sizes of a cluster's parts, in order; below: how each of them is split, as far as that is known.
+struct Split {
+  std::vector<int32_t> sizes;
+  std::vector<Split> below;
+};
+
 // One thread's workplace: a cluster's vectors with their features renumbered, and its centres.
 class Splitter {
  public:
   Splitter(const CsrView& centroids, const KMeansSettings& settings)
       : centroids_(centroids), settings_(settings), local_(centroids.cols, -1) {}
 
-  // Reorders labels[0, size) so that its parts lie one after another; returns the parts' sizes.
-  std::vector<int32_t> split(int32_t* labels, int32_t size, uint64_t stream, int threads) {
-    gather(labels, size);
-    random_ = Random(settings_.seed, stream);
+  // Reorders the labels [begin, end) of `order` so that their parts lie one after another, and the parts of these, for
+  // so many levels.
+  Split split(std::vector<int32_t>& order, int32_t begin, int32_t end, int levels, int threads) {
+    gather(&order[begin], end - begin);
+    std::vector<int32_t> rows(size_t(end - begin));
+    std::iota(rows.begin(), rows.end(), 0);
+    return split_gathered(&order[begin], rows.data(), begin, end - begin, levels, threads);
+  }
+
+ private:
+  // labels and rows: the same, as the caller names them and by their places among the vectors.
+  Split split_gathered(int32_t* labels, int32_t* rows, int32_t begin, int32_t size, int levels, int threads) {
+    rows_ = rows;
+    size_ = size;
+    random_ = Random(settings_.seed, uint64_t(begin) << 32 | uint32_t(size));
     const int parts = std::min<int32_t>(settings_.arity, size);
     cluster_.assign(size, -1);
     if (parts == 2 && settings_.balanced)
       halve(threads);
     else
       partition(parts, threads);
-    return reorder(labels, parts);
+    Split out;
+    out.sizes = reorder(labels, rows, parts);
+    if (levels == 1) return out;
+    for (int32_t part : out.sizes) {
+      const bool wide = part > settings_.max_leaf;
+      out.below.push_back(wide ? split_gathered(labels, rows, begin, part, levels - 1, threads) : Split{});
+      labels += part;
+      rows += part;
+      begin += part;
+    }
+    return out;
   }
 
- private:
   void gather(const int32_t* labels, int32_t size) {
-    size_ = size;
     // all of them, in their own order: nothing to copy, unless sums over all features would take more room than copies
     if (size == centroids_.rows && centroids_.indptr[size] >= 8 * centroids_.cols) {
       const auto* feature = reinterpret_cast<const uint32_t*>(centroids_.indices);
@@ -73,8 +100,8 @@ class Splitter {
   }
 
   LocalRow row(int32_t i) const {
-    const int64_t begin = vectors_.indptr[i];
-    return {vectors_.feature + begin, vectors_.value + begin, vectors_.indptr[i + 1] - begin};
+    const int64_t begin = vectors_.indptr[rows_[i]];
+    return {vectors_.feature + begin, vectors_.value + begin, vectors_.indptr[rows_[i] + 1] - begin};
   }
   size_t features() const { return size_t(vectors_.features); }
 
@@ -114,9 +141,10 @@ class Splitter {
   // Balanced 2-means: the half of the labels that lies nearer to the first centre than the rest.
   void halve(int threads) {
     const std::vector<int32_t> seeds = draw_seeds(2);
+    const size_t width = (features() + kLanes - 1) / kLanes * kLanes;
     std::vector<float> sum[2];
-    for (int side : {0, 1}) sum[side].assign(features(), 0.0f);
-    std::vector<float> difference(features(), 0.0f), score(size_);
+    for (int side : {0, 1}) sum[side].assign(width, 0.0f);
+    std::vector<float> difference(width, 0.0f), score(size_);
     add(seeds[0], 1, difference.data(), 1);
     add(seeds[1], -1, difference.data(), 1);
     std::vector<int32_t> order(size_), before(size_, -1);
@@ -131,16 +159,21 @@ class Splitter {
       if (cluster_ == before || iteration + 1 == settings_.max_iterations) break;  // no one asks for the sums any more
       move_labels(before, [&](int32_t side) { return sum[side].data(); }, 1, threads);
       before = cluster_;
-      double square[2] = {};
-      for (int side : {0, 1})
-        for (float s : sum[side]) square[side] += double(s) * s;
+      const double square[2] = {square_of(sum[0]), square_of(sum[1])};
       const double objective = std::sqrt(square[0]) + std::sqrt(square[1]);
       if (objective <= best * (1 + settings_.tolerance)) break;
       best = objective;
       const float scale[2] = {square[0] > 0 ? float(1 / std::sqrt(square[0])) : 0.0f,
                               square[1] > 0 ? float(1 / std::sqrt(square[1])) : 0.0f};
-      for (size_t f = 0; f < features(); ++f) difference[f] = sum[0][f] * scale[0] - sum[1][f] * scale[1];
+      for (size_t f = 0; f < width; ++f) difference[f] = sum[0][f] * scale[0] - sum[1][f] * scale[1];
     }
+  }
+
+  // Of a vector that is a whole number of kLanes long.
+  static double square_of(const std::vector<float>& vector) {
+    double square[kLanes] = {};
+    kernels().lane_squares(vector.data(), nullptr, int64_t(vector.size()) / kLanes, square);
+    return std::accumulate(square, square + kLanes, 0.0);
   }
 
   void score_all(const std::vector<float>& direction, std::vector<float>& score, int threads) const {
@@ -254,17 +287,21 @@ class Splitter {
     }
   }
 
-  std::vector<int32_t> reorder(int32_t* labels, int parts) {
+  std::vector<int32_t> reorder(int32_t* labels, int32_t* rows, int parts) const {
     std::vector<std::vector<int32_t>> members(parts);
-    for (int32_t i = 0; i < size_; ++i) members[cluster_[i]].push_back(labels[i]);
+    for (int32_t i = 0; i < size_; ++i) members[cluster_[i]].push_back(i);
     std::erase_if(members, [](const auto& part) { return part.empty(); });
     if (members.size() == 1 && size_ > 1) {  // nothing told them apart: cut in two all the same
       members.push_back({members[0].begin() + size_ / 2, members[0].end()});
       members[0].resize(size_ / 2);
     }
+    const std::vector<int32_t> old_labels(labels, labels + size_), old_rows(rows, rows + size_);
     std::vector<int32_t> sizes;
     for (const auto& part : members) {
-      labels = std::copy(part.begin(), part.end(), labels);
+      for (int32_t i : part) {
+        *labels++ = old_labels[i];
+        *rows++ = old_rows[i];
+      }
       sizes.push_back(int32_t(part.size()));
     }
     return sizes;
@@ -273,7 +310,8 @@ class Splitter {
   const CsrView& centroids_;
   const KMeansSettings& settings_;
   Random random_{0};
-  int32_t size_ = 0;
+  const int32_t* rows_ = nullptr;  // which of the vectors the labels are that are being split
+  int32_t size_ = 0;               // and how many
   std::vector<int32_t> local_, used_, cluster_;
   std::vector<int64_t> indptr_;
   HugeVector<uint32_t> feature_;
@@ -292,6 +330,7 @@ class Splitter {
 }  // namespace
 
 Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings, Work& work) {
+  constexpr size_t kManyClusters = 2;  // a level of fewer is split by itself
   Clusters out;
   out.order.resize(centroids.rows);
   std::iota(out.order.begin(), out.order.end(), 0);
@@ -299,31 +338,35 @@ Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings
   out.end = {int32_t(centroids.rows)};
   out.parent = {-1};
   std::vector<std::unique_ptr<Splitter>> splitters(std::max(1, settings.threads));
-  for (size_t level_begin = 0, level_end = 1; level_begin < level_end;) {
-    std::vector<int32_t> wide;
-    for (size_t c = level_begin; c < level_end; ++c)
-      if (out.end[c] - out.begin[c] > settings.max_leaf) wide.push_back(int32_t(c));
-    std::vector<std::vector<int32_t>> sizes(wide.size());
+  std::vector<Split> splits(1);  // of the level's clusters
+  for (size_t level_begin = 0; !splits.empty();) {
+    std::vector<size_t> wide;  // the clusters that are still to be split
+    for (size_t i = 0; i < splits.size(); ++i)
+      if (out.end[level_begin + i] - out.begin[level_begin + i] > settings.max_leaf && splits[i].sizes.empty())
+        wide.push_back(i);
     // few clusters: the threads share each one; many: a thread has each to itself
-    const bool few = int64_t(wide.size()) < 2 * settings.threads;
+    const bool few = int64_t(wide.size()) < settings.threads;
+    const int levels = settings.arity == 2 && settings.balanced && wide.size() >= kManyClusters ? 3 : 1;
     work.for_each(int64_t(wide.size()), few ? 1 : settings.threads, [&](int64_t w, int thread) {
       auto& splitter = splitters[thread];
       if (!splitter) splitter = std::make_unique<Splitter>(centroids, settings);
-      const int32_t c = wide[w];
-      sizes[w] = splitter->split(&out.order[out.begin[c]], out.end[c] - out.begin[c], uint64_t(c),
-                                 few ? settings.threads : 1);
+      const size_t c = level_begin + wide[w];
+      splits[wide[w]] = splitter->split(out.order, out.begin[c], out.end[c], levels, few ? settings.threads : 1);
     });
-    level_begin = level_end;
-    for (size_t w = 0; w < wide.size(); ++w) {
-      int32_t begin = out.begin[wide[w]];
-      for (int32_t size : sizes[w]) {
+    std::vector<Split> next;
+    for (size_t i = 0; i < splits.size(); ++i) {
+      int32_t begin = out.begin[level_begin + i];
+      for (int32_t size : splits[i].sizes) {
         out.begin.push_back(begin);
         out.end.push_back(begin + size);
-        out.parent.push_back(wide[w]);
+        out.parent.push_back(int32_t(level_begin + i));
         begin += size;
       }
+      splits[i].below.resize(splits[i].sizes.size());
+      std::move(splits[i].below.begin(), splits[i].below.end(), std::back_inserter(next));
     }
-    level_end = out.begin.size();
+    level_begin += splits.size();
+    splits = std::move(next);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import data, quality, runner  # noqa: E402
+from benchmarks import data, measure, quality, runner  # noqa: E402
 from benchmarks.settings import ENTRIES, GAINS_FILE, Entry, Search  # noqa: E402
 from benchmarks.table import render  # noqa: E402
 
@@ -160,3 +161,18 @@ def test_every_entry_names_a_module_that_exists():
     for each in ENTRIES:
         module = each.system.partition(":")[0]
         assert (ROOT / (module.replace(".", "/") + ".py")).exists()
+
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\n"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_cpu_seconds_count_started_processes_whether_or_not_they_have_ended(ends):
+    before = measure.cpu_seconds()
+    code = BUSY if ends else BUSY + "input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"\n"
+        if ends:
+            child.wait()
+        assert measure.cpu_seconds() - before >= 0.25
+        child.stdin.close()

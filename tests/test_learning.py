@@ -9,6 +9,7 @@ import longleaf as ll
 import reference
 from longleaf import _core
 from longleaf._growth.learning import PRESSING
+from longleaf._growth.placement import CROWDING
 from longleaf._growth.tree_edits import leaf_of_label
 from training import TIGHT, WHOLE, texts, unit_rows
 
@@ -197,7 +198,7 @@ def test_rows_of_a_new_label_may_come_with_it():
     same_model(one, other)
 
 
-def test_a_new_label_joins_the_cluster_that_its_rows_score_best():
+def test_a_new_label_joins_the_cluster_that_its_rows_score_best_unless_it_is_crowded():
     model = fitted(n_trees=1, loss="log", **WHOLE)
     tree, W = model.trees_[0], handmade.decode(model.weights_[0], X.shape[1])
     rows = [3, 8]
@@ -205,11 +206,12 @@ def test_a_new_label_joins_the_cluster_that_its_rows_score_best():
         reference.node_probabilities("log", W, np.array(model.weights_[0]["bias"]), x)
         for x in unit_rows(X)[rows]
     ]
-    parent, logs = reference.parents(tree), np.log(np.maximum(eta, 1e-30)).sum(axis=0)
+    parent, logs = reference.parents(tree), np.log(np.maximum(eta, 1e-30)).mean(axis=0)
     for node in range(1, tree.n_nodes):
         logs[node] += logs[parent[node]]
     clusters = np.setdiff1d(np.array(parent)[tree.label >= 0], np.array(parent)[tree.label < 0])
-    best = clusters[np.argmax(logs[clusters])]
+    crowding = CROWDING * np.log(np.diff(tree.first_child)[clusters])
+    best = clusters[np.argmax(logs[clusters] - crowding)]
     siblings = tree.label[tree.first_child[best] : tree.first_child[best + 1]]
     model.set_params(max_leaf=50).partial_fit(X[rows], [[15], [15]])
     grown = model.trees_[0]
