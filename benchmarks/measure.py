@@ -33,7 +33,7 @@ def measure(call: Callable[[], Any]) -> tuple[Any, Cost]:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all that it has started, those that still run included."""
+    """Return the CPU seconds of this process and of all that it has started, ended or not."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime + _running_children_seconds()
 

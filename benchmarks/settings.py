@@ -119,7 +119,7 @@ LONGLEAF = (
         THREE_LOG,
         _HASTY
         | {"n_trees": 3, "arity": 2, "max_leaf": 100, "loss": "log"}
-        | {"C": 16.0, "threshold": 0.42, "tolerance": 0.5},
+        | {"C": 16.0, "threshold": 0.42, "tolerance": 0.2},
     ),
     _longleaf(
         THREE_HINGE,
@@ -137,7 +137,7 @@ LONGLEAF = (
         ONE_HINGE,
         _HASTY
         | {"n_trees": 1, "arity": 16, "tree": "merged", "max_leaf": 150}
-        | {"C": 0.5, "threshold": 0.07, "tolerance": 0.15},
+        | {"C": 0.5, "threshold": 0.07, "tolerance": 0.05},
     ),
     _longleaf(DEFAULT, {"random_state": 1}),
 )

@@ -15,7 +15,7 @@ static constexpr double kNegligible = 0.05;
 // Labels are summed a block at a time and moved to where they stay: all of them in pieces would be held twice in the end.
 LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
                                Work& work) {
-  constexpr int64_t block = 512;
+  constexpr int64_t block = 4096;
   const int64_t n = labels_to_rows.rows;
   std::vector<std::vector<int32_t>> features(std::min(block, n));
   std::vector<std::vector<float>> values(features.size());

@@ -170,7 +170,9 @@ BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\n"
 def test_cpu_seconds_count_started_processes_whether_or_not_they_have_ended(ends):
     before = measure.cpu_seconds()
     code = BUSY if ends else BUSY + "input()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout.readline() == b"\n"
         if ends:
             child.wait()

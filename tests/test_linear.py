@@ -195,3 +195,13 @@ def test_more_than_sixteen_million_features_keep_their_weights():
     wide_top = fit_tree(spread, rows, tree).top_k(spread, k=11)
     np.testing.assert_array_equal(narrow_top.labels, wide_top.labels)
     np.testing.assert_array_equal(narrow_top.scores, wide_top.scores)
+
+
+def test_rows_that_rest_do_not_have_all_others_visited_once_more():
+    # a sum of two rows of its own side has nothing to do once these have moved: it rests in the second epoch
+    pairs = np.kron(np.eye(20), [[1, 0], [0, 1], [1.2, 1.2]])
+    labels = np.repeat(np.eye(2)[np.arange(20) % 2], 3, axis=0)
+    settings = {"loss": "squared-hinge", "C": 10.0, "bias": 0.0, "normalize": False, "tolerance": 0.5}
+    model = ll.PLT(n_trees=1, random_state=1, **settings).fit(pairs, labels)
+    (facts,) = model.training_
+    assert facts == {"epochs": 2, "row_visits": 2 * 60, "unfinished": 0}

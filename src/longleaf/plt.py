@@ -48,7 +48,8 @@ class PLT(LabelLearner):
     threshold : float
         Weights of smaller magnitude are dropped.
     tolerance : float
-        A classifier is done when its duality gap is below this share of its objective.
+        Classifiers that are trained together are done when their duality gaps are below this share of their
+        objectives; the worst one may have ``1 + tolerance`` times as much.
     max_epochs : int
         The most passes over the rows of a node.
     positive_weight : float, "propensity" or "inverse-prior"
