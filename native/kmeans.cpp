@@ -330,7 +330,7 @@ class Splitter {
 }  // namespace
 
 Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings, Work& work) {
-  constexpr size_t kManyClusters = 2;  // a level of fewer is split by itself
+  constexpr int kLevelsOfACopy = 3;
   Clusters out;
   out.order.resize(centroids.rows);
   std::iota(out.order.begin(), out.order.end(), 0);
@@ -346,7 +346,7 @@ Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings
         wide.push_back(i);
     // few clusters: the threads share each one; many: a thread has each to itself
     const bool few = int64_t(wide.size()) < settings.threads;
-    const int levels = settings.arity == 2 && settings.balanced && wide.size() >= kManyClusters ? 3 : 1;
+    const int levels = settings.arity == 2 && settings.balanced && level_begin > 0 ? kLevelsOfACopy : 1;
     work.for_each(int64_t(wide.size()), few ? 1 : settings.threads, [&](int64_t w, int thread) {
       auto& splitter = splitters[thread];
       if (!splitter) splitter = std::make_unique<Splitter>(centroids, settings);
