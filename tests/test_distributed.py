@@ -67,9 +67,13 @@ def blocks(matrix, parts=3):
     return [matrix[begin:end] for begin, end in pairwise(bounds)]
 
 
-def executions(client, since):
-    """Give (key, worker) of every task that ran to its end."""
-    return [(one["key"], one["worker"]) for one in client.get_task_stream(start=since)]
+def executions(client, before=()):
+    """Give (key, worker) of every task that ran to its end, but those of ``before``.
+
+    Not those since a moment: the scheduler tells these by the workers' clocks, which differ from ours.
+    """
+    ran = [(one["key"], one["worker"]) for one in client.get_task_stream()]
+    return [pair for pair in ran if pair not in before]
 
 
 def address_of(client, name):
@@ -172,7 +176,7 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     monkeypatch.setattr(_train, "MEMORY_SHARE", need / (2 * GIB))  # half of it fits on the small worker
     monkeypatch.setattr(_trees, "MEMORY_SHARE", 1.0)
     parts.clear()
-    since = time.time()
+    before = executions(client)
     spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
     same_model(spread, ll.PLT(n_trees=1, **SETTINGS).fit(X, Y))
     too_large = [part for part in parts if part.need > need / 2]
@@ -180,7 +184,7 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     assert len(too_large) < len(parts)
     # parts are submitted by falling work, so a task's number gives its part
     ordered = sorted(parts, key=lambda part: -part.work)
-    trained = [pair for pair in executions(client, since) if "-train-" in pair[0]]
+    trained = [pair for pair in executions(client, before) if "-train-" in pair[0]]
     trained.sort(key=lambda pair: int(pair[0].split("-")[2]))
     assert len(trained) == len(parts)
     for part, (_, worker) in zip(ordered, trained, strict=True):
@@ -250,7 +254,7 @@ def test_the_command_line_trains_on_a_cluster(client, tmp_path, monkeypatch, cap
 
 def test_a_killed_worker_costs_only_its_tasks(client):
     make = {"n_trees": 3, "loss": "log", "tolerance": 1e-6, "max_epochs": 400} | SETTINGS
-    since, killed = time.time(), set()
+    before, killed = executions(client), set()
 
     def kill_once(share):
         held = {
@@ -265,7 +269,7 @@ def test_a_killed_worker_costs_only_its_tasks(client):
     spread = lld.fit(ll.PLT(**make), X, Y, partitions=3, progress=kill_once)
     assert killed, "a worker must have been training"
     same_model(spread, ll.PLT(**make).fit(X, Y))
-    ran = [key for key, _ in executions(client, since) if "-train-" in key]
+    ran = [key for key, _ in executions(client, before) if "-train-" in key]
     in_flight = 2 * 2  # two for each thread; what the client had before is not trained again
     assert len(ran) - len(set(ran)) <= in_flight < len(set(ran))
     assert killed <= set(ran)
@@ -275,7 +279,7 @@ def test_what_fits_only_on_a_killed_worker_waits_for_it_to_come_back(client, mon
     rooms = {SMALL: 0.0, LARGE: np.inf}
     monkeypatch.setattr(_run, "_room", lambda worker, share: rooms[worker["name"]])
     client.wait_for_workers(2, timeout=120)
-    since, large, killed = time.time(), address_of(client, LARGE), []
+    before, large, killed = executions(client), address_of(client, LARGE), []
 
     def kill_once(share):
         if not killed:
@@ -286,6 +290,6 @@ def test_what_fits_only_on_a_killed_worker_waits_for_it_to_come_back(client, mon
 
     spread = lld.fit(ll.PLT(n_trees=2, **SETTINGS), X, Y, partitions=2, progress=kill_once)
     same_model(spread, ll.PLT(n_trees=2, **SETTINGS).fit(X, Y))
-    trained = {worker for key, worker in executions(client, since) if "-train-" in key}
+    trained = {worker for key, worker in executions(client, before) if "-train-" in key}
     assert trained == {large, address_of(client, LARGE)}
     assert len(trained) == 2
