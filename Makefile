@@ -40,7 +40,7 @@ test-browser: $(STAMP)
 
 # The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
 CHECKED := .venv-sanitize
-NATIVE_TESTS := search beam_and_union linear proxml parts learning learning_past tree models xmlc xmlc_files xmlc_reference
+NATIVE_TESTS := search beam_and_union linear proxml pfastrexml parts learning learning_past tree models xmlc xmlc_files xmlc_reference
 
 $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv $(CHECKED)

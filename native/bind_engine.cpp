@@ -16,13 +16,6 @@ using namespace nb::literals;
 
 namespace longleaf::python {
 
-namespace {
-
-CsrView csr(const In<int64_t>& indptr, const In<int32_t>& indices, const float* data, int64_t cols) {
-  return {int64_t(indptr.shape(0)) - 1, cols, indptr.data(), indices.data(), data};
-}
-
-// Every index within its matrix, every value finite; says what was found otherwise.
 void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t cols, const std::string& name) {
   const int64_t rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
   auto fail = [&](const std::string& what) { throw std::invalid_argument(name + " must " + what); };
@@ -37,6 +30,8 @@ void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64
     }
   }
 }
+
+namespace {
 
 Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   std::vector<float> scale(indptr.shape(0) - 1, 0.0f);
@@ -174,19 +169,6 @@ void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, 
   if (forest.features() != features || start.nodes != trained.nodes ||
       !std::equal(start.first_child, start.first_child + start.nodes + 1, trained.first_child))
     throw std::invalid_argument("initial must have the shape of the tree that is trained");
-}
-
-nb::tuple py_separate(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<uint8_t> sides,
-                      float cost_off, float cost_on, float bias, double tolerance, int max_epochs, uint64_t seed) {
-  py_check_csr(indptr, indices, data, features, "X");
-  if (sides.shape(0) + 1 != indptr.shape(0)) throw std::invalid_argument("sides must have an element per row");
-  Separator out;
-  {
-    nb::gil_scoped_release release;
-    out = separate(csr(indptr, indices, data.data(), features), sides.data(),
-                   {cost_off, cost_on, bias, tolerance, max_epochs, seed});
-  }
-  return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.weight)), out.bias);
 }
 
 nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
@@ -329,9 +311,6 @@ void bind_engine(nb::module_& m) {
         nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
         "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "l1"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
         "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
-  m.def("separate", &py_separate, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "features"_a,
-        "sides"_a.noconvert(), nb::kw_only(), "cost_off"_a, "cost_on"_a, "bias"_a, "tolerance"_a, "max_epochs"_a,
-        "seed"_a);
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")

@@ -8,9 +8,11 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "buffer.h"
+#include "core.h"
 #include "parallel.h"
 
 namespace nb = nanobind;
@@ -71,7 +73,14 @@ class PythonWork {
   nb::object progress_;
 };
 
+inline CsrView csr(const In<int64_t>& indptr, const In<int32_t>& indices, const float* data, int64_t cols) {
+  return {int64_t(indptr.shape(0)) - 1, cols, indptr.data(), indices.data(), data};
+}
+// Every index within its matrix, every value finite; says what was found otherwise.
+void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t cols, const std::string& name);
+
 void bind_engine(nb::module_& m);
+void bind_ndcg(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_xmlc(nb::module_& m);
 

@@ -235,7 +235,67 @@ struct Separator {
   float bias = 0;
 };
 // sides: per row, 0 or 1
-Separator separate(const CsrView& X, const uint8_t* sides, const SeparatorSettings& settings);
+Separator separate(const CsrView& X, const float* row_scale, const uint8_t* sides, const SeparatorSettings& settings);
+
+// ---------------------------------------------------------------- ndcg_sides.cpp, ndcg_tree.cpp
+
+// What trees that split rows by nDCG are grown from.
+struct NdcgData {
+  CsrView X;
+  const float* row_scale;
+  CsrView labels;       // rows to labels
+  const double* worth;  // per label, above 0
+};
+struct NdcgSettings {
+  int64_t max_leaf = 10, max_labels = 100;  // rows of a leaf; labels that it keeps, the best ones
+  double C = 1;                             // cost of a separator's errors
+  float bias = 1;
+  double tolerance = 0.005;
+  int max_epochs = 20;
+  int threads = 1;
+};
+// Sides and orders of all rows' labels in turn; gives sides, 0 or 1 per row. begun: the sides to begin with.
+std::vector<uint8_t> ndcg_sides(const CsrView& labels, const double* worth, const uint8_t* begun);
+
+// Nodes in breadth-first order: of an inner node the two children, for margins of at most and above 0, and its line of
+// weights; of a leaf -1 twice, and its line of what its rows' labels are worth on average.
+struct NdcgTreeArrays {
+  std::vector<int32_t> children, place;  // two and one per node
+  std::vector<int64_t> weight_indptr{0}, leaf_indptr{0};
+  std::vector<int32_t> weight_indices, leaf_indices;  // features; labels
+  std::vector<float> weight_data, leaf_data, bias;
+};
+// One tree per seed; a tree hangs on its own seed alone.
+std::vector<NdcgTreeArrays> grow_ndcg_trees(const NdcgData& data, std::span<const uint64_t> seeds,
+                                            const NdcgSettings& settings, Work& work);
+
+// ---------------------------------------------------------------- ndcg_forest.cpp
+
+struct NdcgTreeView {
+  int64_t nodes = 0;
+  const int32_t *children = nullptr, *place = nullptr;
+  CsrView weights, leaves;
+  const float* bias = nullptr;
+};
+struct NdcgForest {
+  std::vector<NdcgTreeView> trees;
+  CsrView means;                     // labels to features: the mean of the rows with a label
+  std::vector<double> mean_squares;  // of their lengths
+};
+NdcgForest ndcg_forest(std::vector<NdcgTreeView> trees, const CsrView& means);
+struct NdcgSearchSettings {
+  int k = 5;
+  double alpha = 0.8, gamma = 30;
+  int threads = 1;
+};
+struct NdcgRows {
+  CsrView X;
+  const float* scale;       // of each row, in the trees
+  const float* unit_scale;  // what makes it a row of unit length
+};
+// labels and scores: rows * k, best first, padded with -1 and 0; candidates: per row, labels that its leaves hold.
+void ndcg_top_k(const NdcgForest& forest, const NdcgRows& rows, const NdcgSearchSettings& settings, Work& work,
+                int32_t* labels, float* scores, int64_t* candidates);
 
 // ---------------------------------------------------------------- search.cpp
 

@@ -4,10 +4,17 @@
 //   min_w  |w|_1 + sum over all rows i of  C_i max(0, 1 - y_i w.x_i)^2,      y_i = +1 if v holds i, else -1;
 // the bias is a feature that every row has. Given: rows, the labels' leaves, costs. Out: the weights, chunked by siblings.
 //
-// Method: coordinate descent, each step a Newton step with a line search (Yuan, Chang, Hsieh and Lin, "A comparison of
-// optimization methods and software for large-scale l1-regularized linear classification", JMLR 11, 2010), over a working
-// set of features: those with a weight, and those whose slope says that they should have one (Johnson and Guestrin,
-// "Blitz", ICML 2015). When it has come to rest the slopes of all features are looked at again.
+// Method: proximal Newton steps (Lee, Sun and Saunders, "Proximal Newton-type methods for minimizing composite functions",
+// SIAM J. Optim. 24, 2014; for this family of problems Yuan, Ho and Lin, "An improved GLMNET for l1-regularized logistic
+// regression", JMLR 13, 2012). The losses are taken for quadratic, which they are as long as the same rows have slack; the
+// minimum of |w|_1 and that model is found by coordinate descent on its matrix, which costs next to nothing beside a look
+// at the rows; and a line search says how far to go there. Tens of steps do what takes coordinate descent on the rows
+// themselves hundreds of passes, since bias and weights pull at each other.
+//
+// All this over a working set of features: those with a weight, and those whose slope says that they should have one
+// (Johnson and Guestrin, "Blitz", ICML 2015), first the ones that promise most: a Newton step on a weight alone would
+// gain (|slope| - 1)^2 / (2 curvature), so that words of every other row, whose columns cost most, wait until they are
+// needed, and mostly never are. When the set has come to rest the slopes of all features are looked at again.
 //
 // A label's few weights touch few rows. All others, the far rows, have the margin of the bias and count as one: slopes of
 // all features are those for far rows everywhere, a multiple of the features' sums, put right for the near rows.
@@ -17,11 +24,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "columns.h"
 #include "core.h"
-#include "l1_step.h"
+#include "l1_newton.h"
 #include "random.h"
 #include "units.h"
 
@@ -38,115 +46,113 @@ struct Solution {
   float bias = 0;
 };
 
-// One thread's workplace. Features are numbered as in X; the bias comes after the last one.
+// One thread's workplace.
 class L1Solver {
  public:
   L1Solver(const TrainingData& data, const Columns& columns, const TrainSettings& settings, const Work& work)
-      : data_(data), columns_(columns), settings_(settings), work_(work), bias_(size_t(data.X.cols)),
-        w_(bias_ + 1, 0.0), slope_(bias_ + 1, 0.0), moved_(size_t(data.X.rows), 0.0), positive_(size_t(data.X.rows), 0.0f),
-        is_near_(size_t(data.X.rows), 0) {
-    for (int64_t i = 0; i < data.X.rows; ++i) all_weight_ += row_weight(i);
-  }
+      : data_(data), columns_(columns), settings_(settings), work_(work), rows_(data),
+        newton_(columns, rows_, settings.bias), w_(size_t(data.X.cols), 0.0), slope_(size_t(data.X.cols), 0.0) {}
 
   Solution solve(int32_t node, TrainReport& report) {
-    start(node);
+    rows_.start(node);
+    random_ = Random(settings_.seed, uint64_t(node));
+    bias_ = 0;
+    work_on({}, kRestingBias, 0, settings_.max_epochs);  // by the bias alone most rows lose their slack, and stay far
     for (int epoch = 0; !work_.stopped();) {
-      const double largest = find_slopes();
-      const double gap = relative_gap();
+      const double gap = look_around();
       if (gap <= settings_.tolerance) break;
       if (epoch >= settings_.max_epochs) {
         ++report.unfinished;
         break;
       }
-      const double resting = std::max(0.1 * settings_.tolerance, 0.1 * largest);
       choose_working_set();
-      do {
-        ++report.epochs;
-        ++epoch;
-      } while (run_epoch() > resting && epoch < settings_.max_epochs && !work_.stopped());
+      const double resting = std::max(0.1 * settings_.tolerance, 0.1 * largest_);
+      const int last = working_.size() > kBlock ? epoch + 1 : settings_.max_epochs;
+      epoch = take_turns(resting, epoch, last, report);
     }
     return finish();
   }
 
  private:
-  double row_weight(int64_t i) const { return data_.row_weight ? data_.row_weight[i] : 1.0; }
-  double cost(size_t i) const { return positive_[i] > 0 ? positive_[i] : c_negative_ * row_weight(int64_t(i)); }
-  double side(size_t i) const { return positive_[i] > 0 ? 1.0 : -1.0; }
-  double bias() const { return settings_.bias * w_[bias_]; }
-  double slack(size_t i) const { return 1 - side(i) * (moved_[i] + bias()); }
-  double far_slack() const { return std::max(0.0, 1 + bias()); }
+  static constexpr size_t kBlock = 512;  // the model's matrix then has 2 MB
+  static constexpr double kRestingBias = 0.01;
 
-  void start(int32_t node) {
-    random_ = Random(settings_.seed, uint64_t(node));
-    c_negative_ = data_.c_negative[node];
-    far_weight_ = all_weight_;
-    for (int64_t j = data_.rows.indptr[node]; j < data_.rows.indptr[node + 1]; ++j) {
-      const size_t row = size_t(data_.rows.rows[j]);
-      const double factor = data_.rows.factor ? data_.rows.factor[j] : 1.0;
-      positive_[row] = float(data_.c_positive[node] * factor * row_weight(int64_t(row)));
-      touch(row);
+  // Works on the set until it is at rest. One that is too large for a model falls into blocks, new ones each time, which
+  // get one step in turn: to rest, each would only answer to what the others are about to leave. Gives the epochs so far.
+  int take_turns(double resting, int epoch, int last, TrainReport& report) {
+    if (working_.size() > kBlock) random_.shuffle(working_.data(), int64_t(working_.size()));
+    int reached = epoch + 1;  // even without a step, which the last digits may not allow: so it comes to an end
+    for (size_t begin = 0; begin < working_.size() || begin == 0; begin += kBlock) {
+      const size_t size = std::min(kBlock, working_.size() - begin);
+      reached = std::max(reached, work_on({working_.data() + begin, size}, resting, epoch, last));
     }
+    report.epochs += reached - epoch;
+    return reached;
   }
 
-  void touch(size_t row) {
-    if (is_near_[row]) return;
-    is_near_[row] = 1;
-    near_.push_back(int32_t(row));
-    far_weight_ = std::max(0.0, far_weight_ - row_weight(int64_t(row)));
+  // Steps on some features and the bias until no slope of theirs is off by more than `resting`, or to the last epoch.
+  int work_on(std::span<const int32_t> features, double resting, int epoch, int last) {
+    newton_.take(features, w_, bias_);
+    while (epoch < last && !work_.stopped() && newton_.look() > resting) {
+      ++epoch;
+      if (newton_.step(0.1 * resting) == 0) break;
+    }
+    bias_ = newton_.weight()[0];
+    for (size_t p = 0; p < features.size(); ++p) w_[size_t(features[p])] = newton_.weight()[p + 1];
+    return epoch;
   }
 
-  // How fast the losses change with each weight; gives by how much the worst one breaks its rule.
-  double find_slopes() {
-    const double far = 2 * c_negative_ * far_slack();
-    for (size_t f = 0; f < bias_; ++f) slope_[f] = far * columns_.sum[f];
-    double of_bias = far * far_weight_;
+  // Finds how fast the losses change with each weight, which features have a weight and which ask for one, and by how
+  // much the worst one breaks its rule; gives the duality gap as a share of the objective.
+  double look_around() {
+    const double b = settings_.bias * bias_, far_slack = std::max(0.0, 1 + b), far = 2 * rows_.c_negative() * far_slack;
+    for (size_t f = 0; f < slope_.size(); ++f) slope_[f] = far * columns_.sum[f];
+    double of_bias = 2 * rows_.far_cost() * far_slack;
+    double losses = rows_.far_cost() * far_slack * far_slack, duals = of_bias;  // the sum of 2 C slack
     const CsrView& X = data_.X;
-    for (int32_t row : near_) {
-      const size_t i = size_t(row);
-      const double own = -2 * cost(i) * side(i) * std::max(0.0, slack(i));
-      of_bias += own;
-      const double change = (own - far * row_weight(row)) * data_.row_scale[row];
+    for (size_t r = 0; r < rows_.near.size(); ++r) {
+      const L1Rows::Row& near = rows_.near[r];
+      const int32_t row = rows_.number(r);
+      const double slack = std::max(0.0, near.slack(b)), own = 2 * double(near.cost) * slack;
+      losses += double(near.cost) * slack * slack;
+      duals += own;
+      of_bias -= double(near.side) * own;
+      const double change = (-double(near.side) * own - far * rows_.weight(row)) * data_.row_scale[row];
       if (change == 0) continue;
       for (int64_t e = X.indptr[row]; e < X.indptr[row + 1]; ++e) slope_[size_t(X.indices[e])] += change * X.data[e];
     }
-    slope_[bias_] = settings_.bias * of_bias;
-    double largest = 0;
-    for (size_t f = 0; f <= bias_; ++f) largest = std::max(largest, violation(w_[f], slope_[f]));
-    return largest;
-  }
-
-  double relative_gap() const {
-    double norm = 0, steepest = 1, losses = c_negative_ * far_weight_ * far_slack() * far_slack();
-    double duals = 2 * c_negative_ * far_weight_ * far_slack();  // the sum of 2 C slack
-    for (size_t f = 0; f <= bias_; ++f) {
+    of_bias *= settings_.bias;
+    largest_ = violation(bias_, of_bias);
+    double norm = std::fabs(bias_), steepest = std::max(1.0, std::fabs(of_bias));
+    working_.clear();
+    asking_.clear();
+    for (size_t f = 0; f < slope_.size(); ++f) {
+      const double steep = std::fabs(slope_[f]);
+      if (w_[f] == 0 && steep <= 1) continue;
+      largest_ = std::max(largest_, violation(w_[f], slope_[f]));
       norm += std::fabs(w_[f]);
-      steepest = std::max(steepest, std::fabs(slope_[f]));
-    }
-    for (int32_t row : near_) {
-      const double s = std::max(0.0, slack(size_t(row)));
-      losses += cost(size_t(row)) * s * s;
-      duals += 2 * cost(size_t(row)) * s;
+      steepest = std::max(steepest, steep);
+      (w_[f] != 0 ? working_ : asking_).push_back(int32_t(f));
     }
     const double primal = norm + losses, dual = duals / steepest - losses / (steepest * steepest);
     return primal > 0 ? (primal - dual) / primal : 0;
   }
 
-  // The features with a weight, and of the others at most as many again, those that ask for one most.
+  // The features with a weight, and of the others those that promise most: at most as many again, as long as one block
+  // holds them all. The one that breaks its rule most is always among them: without it the set might be at rest as it is.
   void choose_working_set() {
-    constexpr size_t kFewest = 64;
-    working_.clear();
-    asking_.clear();
-    for (size_t f = 0; f < bias_; ++f) {
-      if (w_[f] != 0)
-        working_.push_back(int32_t(f));
-      else if (std::fabs(slope_[f]) > 1)
-        asking_.push_back(int32_t(f));
-    }
-    const size_t room = std::max(kFewest, working_.size());
+    constexpr size_t kFewest = 16;
+    const size_t block = kBlock - std::min(kBlock, working_.size());  // what one still has room for
+    const size_t room = std::max(kFewest, std::min(working_.size(), block));
     if (asking_.size() > room) {
-      std::nth_element(asking_.begin(), asking_.begin() + int64_t(room), asking_.end(), [&](int32_t a, int32_t b) {
-        const double steep_a = std::fabs(slope_[size_t(a)]), steep_b = std::fabs(slope_[size_t(b)]);
-        return steep_a != steep_b ? steep_a > steep_b : a < b;
+      const auto beyond = [&](int32_t f) { return std::fabs(slope_[size_t(f)]) - 1; };
+      const auto promise = [&](int32_t f) { return beyond(f) * beyond(f) / columns_.squares[size_t(f)]; };
+      const auto worst = std::max_element(asking_.begin(), asking_.end(),
+                                          [&](int32_t a, int32_t b) { return beyond(a) < beyond(b); });
+      std::iter_swap(asking_.begin(), worst);
+      std::nth_element(asking_.begin() + 1, asking_.begin() + int64_t(room), asking_.end(), [&](int32_t a, int32_t b) {
+        const double promise_a = promise(a), promise_b = promise(b);
+        return promise_a != promise_b ? promise_a > promise_b : a < b;
       });
       asking_.resize(room);
     }
@@ -154,93 +160,14 @@ class L1Solver {
     std::sort(working_.begin(), working_.end());
   }
 
-  // One step for each feature of the working set; gives the largest violation that was met. The bias, which ties all
-  // rows together, follows whenever as many rows were visited as it has to look at. Features that want no weight by a wide
-  // margin leave the set.
-  double run_epoch() {
-    random_.shuffle(working_.data(), int64_t(working_.size()));
-    double largest = settings_.bias != 0 ? step_bias() : 0;
-    size_t kept = 0, visits = 0;
-    for (int32_t f : working_) {
-      const double slope = step_feature(size_t(f), largest);
-      if (w_[size_t(f)] != 0 || std::fabs(slope) > kWide) working_[kept++] = f;
-      visits += size_t(columns_.indptr[size_t(f) + 1] - columns_.indptr[size_t(f)]);
-      if (settings_.bias == 0 || visits < near_.size()) continue;
-      step_bias();
-      visits = 0;
-    }
-    working_.resize(kept);
-    return largest;
-  }
-  static constexpr double kWide = 0.9;
-
-  double step_feature(size_t f, double& largest) {
-    const int64_t begin = columns_.indptr[f], end = columns_.indptr[f + 1];
-    const int32_t* rows = columns_.row.data();
-    const float* values = columns_.value.data();
-    double slope = 0, curvature = 0;
-    for (int64_t e = begin; e < end; ++e) {
-      const size_t i = size_t(rows[e]);
-      const double s = slack(i);
-      if (s <= 0) continue;
-      const double c = 2 * cost(i) * values[e];
-      slope -= c * side(i) * s;
-      curvature += c * values[e];
-    }
-    largest = std::max(largest, violation(w_[f], slope));
-    const double step = line_search(w_[f], slope, curvature, [&](double d) {
-      double change = 0;
-      for (int64_t e = begin; e < end; ++e) change += loss_change(size_t(rows[e]), d * values[e]);
-      return change;
-    });
-    if (step == 0) return slope;
-    w_[f] += step;
-    for (int64_t e = begin; e < end; ++e) {
-      moved_[size_t(rows[e])] += step * values[e];
-      touch(size_t(rows[e]));
-    }
-    return slope;
-  }
-
-  double step_bias() {
-    const double value = settings_.bias, far = far_slack(), far_cost = c_negative_ * far_weight_;
-    double slope = 2 * far_cost * far * value, curvature = far > 0 ? 2 * far_cost * value * value : 0;
-    for (int32_t row : near_) {
-      const double s = slack(size_t(row));
-      if (s <= 0) continue;
-      slope -= 2 * cost(size_t(row)) * side(size_t(row)) * s * value;
-      curvature += 2 * cost(size_t(row)) * value * value;
-    }
-    const double found = violation(w_[bias_], slope);
-    w_[bias_] += line_search(w_[bias_], slope, curvature, [&](double d) {
-      const double then = std::max(0.0, 1 + bias() + d * value);
-      double change = far_cost * (then * then - far * far);
-      for (int32_t row : near_) change += loss_change(size_t(row), d * value);
-      return change;
-    });
-    return found;
-  }
-
-  double loss_change(size_t i, double margin_change) const {
-    const double s = slack(i), before = std::max(0.0, s), after = std::max(0.0, s - side(i) * margin_change);
-    return cost(i) * (after * after - before * before);
-  }
-
   // Hands the weights over and tidies up for the next label.
   Solution finish() {
     Solution out;
-    for (size_t f = 0; f < bias_; ++f) {
+    for (size_t f = 0; f < w_.size(); ++f) {
       if (w_[f] != 0 && std::fabs(w_[f]) > settings_.threshold) out.entries.push_back({int32_t(f), float(w_[f])});
       w_[f] = 0;
     }
-    out.bias = float(bias());
-    w_[bias_] = 0;
-    for (int32_t row : near_) {
-      moved_[size_t(row)] = 0;
-      positive_[size_t(row)] = 0;
-      is_near_[size_t(row)] = 0;
-    }
-    near_.clear();
+    out.bias = float(settings_.bias * bias_);
     return out;
   }
 
@@ -248,14 +175,12 @@ class L1Solver {
   const Columns& columns_;
   const TrainSettings& settings_;
   const Work& work_;
-  const size_t bias_;  // the number of the bias among the features
+  L1Rows rows_;
+  L1Newton newton_;
   Random random_{0};
-  double c_negative_ = 0, all_weight_ = 0, far_weight_ = 0;
+  double bias_ = 0, largest_ = 0;  // the weight of the bias; by how much the worst weight breaks its rule
   std::vector<double> w_, slope_;
-  std::vector<double> moved_;    // per row, its margin without the bias; 0 for far ones
-  std::vector<float> positive_;  // per row, what an error costs where it is positive; 0 elsewhere
-  std::vector<uint8_t> is_near_;
-  std::vector<int32_t> near_, working_, asking_;
+  std::vector<int32_t> working_, asking_;
 };
 
 }  // namespace

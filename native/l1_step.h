@@ -13,21 +13,12 @@ inline double violation(double weight, double slope) {
   return std::max(0.0, std::fabs(slope) - 1);
 }
 
-// The Newton step for one weight, halved until the objective falls by a hundredth of what the step promises.
-template <class LossChange>
-double line_search(double weight, double slope, double curvature, LossChange change_of) {
+// Where the slope would be right if the curvature stayed as it is: the step that leads there.
+inline double newton_step(double weight, double slope, double curvature) {
   curvature = std::max(curvature, 1e-12);
-  double step = -weight;
-  if (slope + 1 <= curvature * weight)
-    step = -(slope + 1) / curvature;
-  else if (slope - 1 >= curvature * weight)
-    step = -(slope - 1) / curvature;
-  if (std::fabs(step) < 1e-12) return 0;
-  for (int halvings = 0; halvings < 40; ++halvings, step /= 2) {
-    const double norm_change = std::fabs(weight + step) - std::fabs(weight);
-    if (norm_change + change_of(step) <= 0.01 * (slope * step + norm_change)) return step;
-  }
-  return 0;
+  if (slope + 1 <= curvature * weight) return -(slope + 1) / curvature;
+  if (slope - 1 >= curvature * weight) return -(slope - 1) / curvature;
+  return -weight;
 }
 
 }  // namespace longleaf

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from liblinear.liblinearutil import train
 from sklearn.base import clone
 
 import handmade
@@ -111,3 +113,61 @@ def test_the_model_is_sparse_saved_cloned_and_the_same_for_any_threads(tmp_path)
     assert isinstance(again, ll.ProXML)
     np.testing.assert_array_equal(again.top_k(X, 3, tail=1.0).labels, one.top_k(X, 3, tail=1.0).labels)
     assert clone(again).get_params() == again.get_params()
+
+
+def relative_gap(x, y, w, cost):
+    """Give the duality gap as a share of the objective; 2 C slack is scaled to a point of the dual."""
+    dual = 2 * cost * np.maximum(0, 1 - y * (x @ w))
+    dual /= max(1.0, np.abs(x.T @ (dual * y)).max())
+    primal = objective(x, y, w, cost)
+    return (primal - (dual - dual**2 / (4 * cost)).sum()) / primal
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.01, 1e-4])
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_the_gap_at_the_end_is_what_was_asked_for(tolerance, bias):
+    X, rows = texts(n_rows=300, n_features=400, n_labels=12)
+    settings = SETTINGS | {"tolerance": tolerance, "bias": bias}
+    model = ll.ProXML(C=8.0, positive_weight=5.0, **settings).fit(X, rows)
+    assert model.training_[0]["unfinished"] == 0
+    tree, weights = model.trees_[0], model.weights_[0]
+    W, x = handmade.decode(weights, X.shape[1]), np.column_stack([unit_rows(X), np.full(300, bias)])
+    for node in np.flatnonzero(tree.label >= 0):
+        y = np.array([1.0 if tree.label[node] in row else -1.0 for row in rows])
+        w = np.append(W[:, node], weights["bias"][node] / (bias or 1)).astype(float)
+        assert relative_gap(x, y, w, 8.0 * np.where(y > 0, 5.0, 1.0)) <= tolerance + 1e-5, tree.label[node]
+
+
+def test_features_without_a_weight_have_none_in_liblinears_answer():
+    X, rows = texts(n_rows=300, n_features=400, n_labels=6)
+    model = ll.ProXML(C=1.0, positive_weight=1.0, **(SETTINGS | {"tolerance": 1e-6})).fit(X, rows)
+    for label, x, y, w in problems(model, X, rows):
+        answer = train(y, sp.csr_matrix(x), "-s 5 -c 1 -e 1e-7 -q")
+        side = answer.get_labels()[0]  # the one that LIBLINEAR's weights are for
+        best = side * np.array([answer.get_decfun_coef(f + 1) for f in range(x.shape[1])])
+        assert objective(x, y, w, 1.0) == pytest.approx(objective(x, y, best, 1.0), rel=1e-7), label
+        assert not best[w == 0].any(), label
+
+
+def test_more_weights_than_one_block_holds_reach_the_minimum_in_turns():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(sp.random(2000, 1500, 0.02, random_state=rng, dtype=np.float32))
+    rows = [[int(label)] for label in rng.integers(0, 2, 2000)]
+    model, again = (
+        ll.ProXML(C=5.0, positive_weight=1.0, **(SETTINGS | {"tolerance": 0.01, "n_jobs": jobs})).fit(X, rows)
+        for jobs in (1, 2)
+    )
+    assert model.training_[0]["unfinished"] == 0
+    np.testing.assert_array_equal(model.weights_[0]["bytes"], again.weights_[0]["bytes"])
+    for label, x, y, w in problems(model, X, rows):
+        assert np.count_nonzero(w) > 512, label
+        assert relative_gap(x, y, w, np.full(2000, 5.0)) <= 0.01 + 1e-4, label
+
+
+def test_a_label_of_one_row_among_many_and_one_of_no_word_reach_their_minimum():
+    X, rows = texts(n_rows=120, n_features=60, n_labels=3)
+    X = sp.csr_array(X.multiply(np.arange(120)[:, None] > 0))  # row 0 has no word
+    rows = [[3], [4], *rows[2:]]
+    model = ll.ProXML(C=2.0, positive_weight=30.0, **SETTINGS).fit(X, rows)
+    for label, x, y, w in problems(model, X, rows):
+        assert relative_gap(x, y, w, 2.0 * np.where(y > 0, 30.0, 1.0)) <= 2e-5, label

@@ -114,6 +114,7 @@ def separate(
     indices: NDArray[np.int32],
     data: NDArray[np.float32],
     features: int,
+    row_scale: NDArray[np.float32],
     sides: NDArray[np.uint8],
     *,
     cost_off: float,
@@ -123,6 +124,58 @@ def separate(
     max_epochs: int,
     seed: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], float]: ...
+def ndcg_sides(
+    label_indptr: NDArray[np.int64],
+    label_indices: NDArray[np.int32],
+    worth: NDArray[np.float64],
+    sides: NDArray[np.uint8],
+) -> NDArray[np.uint8]: ...
+def grow_ndcg_trees(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    features: int,
+    row_scale: NDArray[np.float32],
+    label_indptr: NDArray[np.int64],
+    label_indices: NDArray[np.int32],
+    worth: NDArray[np.float64],
+    seeds: NDArray[np.uint64],
+    *,
+    max_leaf: int,
+    max_labels: int,
+    C: float,
+    bias: float,
+    tolerance: float,
+    max_epochs: int,
+    threads: int,
+    progress: Callable[[float], None] | None = None,
+) -> list[dict[str, NDArray[Any]]]: ...  # the arrays of NdcgTreeArrays in native/core.h, by their names
+
+class NdcgForest:
+    """Trees that split by nDCG, checked and ready to search; keeps the arrays alive."""
+
+    def __init__(
+        self,
+        trees: list[dict[str, NDArray[Any]]],
+        mean_indptr: NDArray[np.int64],
+        mean_indices: NDArray[np.int32],
+        mean_data: NDArray[np.float32],
+        features: int,
+    ) -> None: ...
+    def top_k(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        unit_scale: NDArray[np.float32],
+        *,
+        k: int,
+        alpha: float,
+        gamma: float,
+        threads: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]: ...
+
 def assemble_chunks(
     first_child: NDArray[np.int32],
     label: NDArray[np.int32],

@@ -8,7 +8,7 @@ that withstands the worst change of the features within a box is one with an l1 
 
 where ``c_i`` is 1 for negative rows and the label's weight for positive ones. Out come sparse weights.
 Source: Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification", Machine
-Learning 108, 2019. They minimise it by proximal gradient steps; here it is done by coordinate descent
+Learning 108, 2019. They minimise it by proximal gradient steps; here it is done by proximal Newton steps
 (``native/l1.cpp``), to a tolerance at which both give the same minimum.
 """
 
@@ -40,8 +40,7 @@ class ProXML(BR):
     normalize, bias, threshold, weight_bits, propensity, k, random_state
         As in `longleaf.PLT`; the weights are sparse by themselves, so that ``threshold`` is 0.
     tolerance, max_epochs
-        A classifier is done when its duality gap is such a share of its objective, and the most passes over
-        the features.
+        A classifier is done when its duality gap is such a share of its objective, and the most Newton steps.
     n_jobs : int or None
         Threads of training and searching; the model is the same for any number.
     positive_weight : float or "propensity"

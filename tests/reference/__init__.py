@@ -1,6 +1,7 @@
 """A slow, obvious version of everything, to check the fast one against: one file per noun."""
 
 from reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
+from reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
 from reference.search import (
     HINGE_POWER,
     a_star,
@@ -19,15 +20,19 @@ __all__ = [
     "a_star",
     "beam_search",
     "best",
+    "best_sides",
     "bounds",
     "evaluate",
     "frequency_bins",
     "frequency_table",
+    "grow_ndcg_tree",
     "inverse_propensity",
     "label_probabilities",
+    "lots",
     "node_probabilities",
     "node_targets",
     "objective",
     "parents",
+    "rank_by_ndcg_trees",
     "union_top",
 ]
