@@ -148,11 +148,17 @@ class UnitTrainer {
     }
   }
 
-  // All rows in random order, but those that rest behind the others; gives where these begin.
+  // All rows, runs of them in random order, but those that rest behind the others; gives where these begin.
   std::vector<int32_t>::iterator draw_order(int epoch) {
-    order_.resize(rows_.size());
-    std::iota(order_.begin(), order_.end(), 0);
-    random_.shuffle(order_.data(), int64_t(order_.size()));
+    const size_t run = rows_.run();
+    runs_.resize((rows_.size() + run - 1) / run);
+    std::iota(runs_.begin(), runs_.end(), 0);
+    random_.shuffle(runs_.data(), int64_t(runs_.size()));
+    order_.clear();
+    for (const int32_t drawn : runs_) {
+      const size_t begin = size_t(drawn) * run, end = std::min(begin + run, rows_.size());
+      for (size_t i = begin; i < end; ++i) order_.push_back(int32_t(i));
+    }
     return std::stable_partition(order_.begin(), order_.end(), [&](int32_t i) { return rest_until_[size_t(i)] <= epoch; });
   }
 
@@ -264,7 +270,7 @@ class UnitTrainer {
   // the block's lanes
   std::vector<int32_t> block_chunks_;  // with weights to go on from only
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
-  std::vector<int32_t> rest_until_, order_;
+  std::vector<int32_t> rest_until_, runs_, order_;
   std::vector<uint8_t> patience_;
   struct Target {
     ChunkEntries* entries;

@@ -3,7 +3,17 @@
 
 #include <cmath>
 
+#include "random.h"
+
 namespace longleaf {
+
+namespace {
+
+// Entries beyond this number (of 8 bytes) leave no room for the weights in a core's own cache.
+constexpr size_t kCachedEntries = size_t(1) << 18;
+constexpr size_t kRun = 8;
+
+}  // namespace
 
 UnitRows::UnitRows(const TrainingData& data, const TrainSettings& settings)
     : data_(data), settings_(settings), local_row_(size_t(data.X.rows), -1), local_feature_(size_t(data.X.cols)),
@@ -12,6 +22,7 @@ UnitRows::UnitRows(const TrainingData& data, const TrainSettings& settings)
 void UnitRows::gather(const Unit& unit) {
   release();
   list_rows(unit);
+  set_run(unit);
   number_features();
   find_freedom(unit);
   make_room();
@@ -37,6 +48,22 @@ void UnitRows::list_rows(const Unit& unit) {
         local_row_[row] = int32_t(rows_.size());
         rows_.push_back(row);
       }
+}
+
+// Rows that do not fit into the cache are read twice as fast one after another. Coordinate descent wants them in random
+// order: they are laid so once, and an epoch draws an order of runs.
+void UnitRows::set_run(const Unit& unit) {
+  run_ = entries() > kCachedEntries ? kRun : 1;
+  if (run_ == 1) return;
+  // by the family: parts of its children may be trained apart
+  Random(settings_.seed, uint64_t(unit.families.front()) << 1).shuffle(rows_.data(), int64_t(rows_.size()));
+  for (size_t i = 0; i < rows_.size(); ++i) local_row_[rows_[i]] = int32_t(i);
+}
+
+size_t UnitRows::entries() const {
+  size_t sum = 0;
+  for (int32_t row : rows_) sum += size_t(data_.X.row_size(row));
+  return sum;
 }
 
 // Numbers the features of two rows or more.
@@ -78,13 +105,12 @@ void UnitRows::find_freedom(const Unit& unit) {
 
 // All at once: an array that grew as it is filled would be held twice while it moves.
 void UnitRows::make_room() {
-  size_t entries = 0;
-  for (int32_t row : rows_) entries += size_t(data_.X.row_size(row));
-  if (feature_.size() >= entries) return;
+  const size_t needed = entries();
+  if (feature_.size() >= needed) return;
   feature_ = {};
   value_ = {};
-  feature_.resize(entries);
-  value_.resize(entries);
+  feature_.resize(needed);
+  value_.resize(needed);
 }
 
 void UnitRows::copy_row(size_t i) {

@@ -26,6 +26,7 @@ class UnitRows {
   float lone_square(size_t i) const { return lone_square_[i]; }  // the share of its lone features
   const float* lone_squares() const { return lone_square_.data(); }
   float bias_value() const { return bias_value_; }
+  size_t run() const { return run_; }  // so many rows are best visited one after another
 
   size_t features() const { return features_.size(); }
   // Calls visit(feature, its number here) in order of features; but for lone ones visit_lone(feature, row, step): the
@@ -46,6 +47,8 @@ class UnitRows {
  private:
   void release();
   void list_rows(const Unit& unit);
+  void set_run(const Unit& unit);
+  size_t entries() const;
   void number_features();
   void find_freedom(const Unit& unit);
   float freedom_of(int64_t feature, double square) const;
@@ -76,6 +79,7 @@ class UnitRows {
   std::vector<float> square_, lone_square_, freedom_;
   std::vector<Lone> lone_;
   float bias_value_ = 0;
+  size_t run_ = 1;
   double past_cost_ = 0;
 };
 
