@@ -58,6 +58,18 @@ def test_the_default_tolerance_is_no_more_than_a_hundredth_worse_than_liblinears
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+def test_rows_beyond_the_cache_are_solved_as_well(loss):
+    """They are laid and visited in another order than the rows of small families."""
+    X, rows = texts(n_rows=20_000, n_features=400)
+    assert X.nnz > 1 << 18
+    model = fit_tree(X, rows, ll.LabelTree.flat(range(11)), loss=loss)
+    for node, _, x, y, w, bias in list(two_sided(node_problems(model, X, rows)))[::5]:
+        ours = reference.objective(loss, x, y, w, bias, C[loss])
+        best = reference.objective(loss, x, y, *liblinear(loss, x, y, C[loss], eps=1e-3), C[loss])
+        assert ours <= 1.01 * best, f"node {node}: {ours} against {best}"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_real_rows_give_liblinears_solutions(loss):
     X, Y = ll.load_xmlc(shared("delicious/delicious_train.txt"))
     X, Y = X[:600], sp.csr_array(Y[:600])[:, :40]

@@ -68,8 +68,9 @@ def test_parts_join_to_the_whole(loss, arity, weight_bits):
     assert sum(part["row_visits"] for _, part in parts) == facts["row_visits"]
 
 
-def test_a_wide_family_falls_apart_too():
-    rows, Y = problem(rows=500, labels=450)
+@pytest.mark.parametrize("size", [(500, 60), (3000, 600)], ids=["cached", "visited in runs"])
+def test_a_wide_family_falls_apart_too(size):
+    rows, Y = problem(*size, labels=450)
     trainer = NodeTrainer.prepare(rows, Y, tree_of(450, 2, 450), settings(), seed=3)
     first, _ = trainer.units()
     assert len(first) == 4  # 450 siblings in chunks of 192

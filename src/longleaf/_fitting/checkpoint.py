@@ -23,7 +23,8 @@ from longleaf.io._replace import sync_directory
 from longleaf.tree import LabelTree
 
 MANIFEST = "checkpoint.json"
-FORMAT_VERSION = 4  # 1 cut the top of binary trees otherwise, 2 clustered labels for longer, 3 by other seeds
+# 1 cut the top of binary trees otherwise, 2 clustered labels for longer, 3 by other seeds, 4 visited rows one by one
+FORMAT_VERSION = 5
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "k", "random_state"})
 """Parameters that a resumed training may have otherwise; the seeds stand for the last one."""
