@@ -51,12 +51,15 @@ void UnitRows::list_rows(const Unit& unit) {
 }
 
 // Rows that do not fit into the cache are read twice as fast one after another. Coordinate descent wants them in random
-// order: they are laid so once, and an epoch draws an order of runs.
+// order: they are laid so once, and an epoch draws an order of runs. Only where lanes of the same rows follow each other:
+// binary trees that stop early, at a gap of 40 %, lose a quarter of a point of p@1 by it and gain little.
 void UnitRows::set_run(const Unit& unit) {
-  run_ = entries() > kCachedEntries ? kRun : 1;
+  const int32_t family = unit.families.front();
+  // asked of the tree: parts of a family's children may be trained apart, and must see its rows in the same order
+  const bool wide = data_.tree.first_child[family + 1] - data_.tree.first_child[family] > kLanes;
+  run_ = wide && entries() > kCachedEntries ? kRun : 1;
   if (run_ == 1) return;
-  // by the family: parts of its children may be trained apart
-  Random(settings_.seed, uint64_t(unit.families.front()) << 1).shuffle(rows_.data(), int64_t(rows_.size()));
+  Random(settings_.seed, uint64_t(family) << 1).shuffle(rows_.data(), int64_t(rows_.size()));
   for (size_t i = 0; i < rows_.size(); ++i) local_row_[rows_[i]] = int32_t(i);
 }
 

@@ -23,7 +23,8 @@ from longleaf.io._replace import sync_directory
 from longleaf.tree import LabelTree
 
 MANIFEST = "checkpoint.json"
-# 1 cut the top of binary trees otherwise, 2 clustered labels for longer, 3 by other seeds, 4 visited rows one by one
+# 1 cut the top of binary trees otherwise, 2 clustered labels for longer, 3 by other seeds,
+# 4 visited the rows of wide families one by one
 FORMAT_VERSION = 5
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "k", "random_state"})
