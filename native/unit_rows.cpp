@@ -9,8 +9,8 @@ namespace longleaf {
 
 namespace {
 
-// Entries beyond this number (of 8 bytes) leave no room for the weights in a core's own cache.
-constexpr size_t kCachedEntries = size_t(1) << 18;
+// More entries than these, of 8 bytes, leave no room for the weights in the cache.
+constexpr size_t kCachedEntries = size_t(1) << 20;
 constexpr size_t kRun = 8;
 
 }  // namespace

@@ -60,10 +60,15 @@ def test_the_default_tolerance_is_no_more_than_a_hundredth_worse_than_liblinears
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rows_beyond_the_cache_are_solved_as_well(loss):
     """They are laid and visited in another order than the rows of small families."""
-    X, rows = texts(n_rows=20_000, n_features=400, n_labels=17)  # more than there are lanes
-    assert X.nnz > 1 << 18
-    model = fit_tree(X, rows, ll.LabelTree.flat(range(17)), loss=loss)
-    for node, _, x, y, w, bias in list(two_sided(node_problems(model, X, rows)))[::5]:
+    n_labels = 17  # more than there are lanes
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(500, 0.05), n_labels)
+    rows = [sorted(set(rng.integers(n_labels, size=2).tolist())) for _ in range(2200)]
+    counts = [rng.poisson(200 * topics[labels].mean(axis=0)) for labels in rows]
+    X = sp.csr_array((np.log1p(counts) + rng.uniform(0.1, 0.5, (2200, 500))).astype(np.float32))
+    assert X.nnz > 1 << 20
+    model = fit_tree(X, rows, ll.LabelTree.flat(range(n_labels)), loss=loss)
+    for node, _, x, y, w, bias in two_sided(node_problems(model, X, rows))[::5]:
         ours = reference.objective(loss, x, y, w, bias, C[loss])
         best = reference.objective(loss, x, y, *liblinear(loss, x, y, C[loss], eps=1e-3), C[loss])
         assert ours <= 1.01 * best, f"node {node}: {ours} against {best}"

@@ -68,7 +68,7 @@ def test_parts_join_to_the_whole(loss, arity, weight_bits):
     assert sum(part["row_visits"] for _, part in parts) == facts["row_visits"]
 
 
-@pytest.mark.parametrize("size", [(500, 60), (3000, 600)], ids=["cached", "visited in runs"])
+@pytest.mark.parametrize("size", [(500, 60), (12_000, 600)], ids=["cached", "visited in runs"])
 def test_a_wide_family_falls_apart_too(size):
     rows, Y = problem(*size, labels=450)
     trainer = NodeTrainer.prepare(rows, Y, tree_of(450, 2, 450), settings(), seed=3)
