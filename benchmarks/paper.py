@@ -18,7 +18,9 @@ from benchmarks import data, runner
 from benchmarks.paper_methods import METHODS, entry
 from benchmarks.paper_sets import CACHE, SETS, StudySet, folder_of, prepare
 from benchmarks.paper_tables import write_tables
+from benchmarks.settings import Entry
 from benchmarks.speed import commit, machine, save
+from longleaf import DataError
 from longleaf.datasets import OFFICIAL
 from longleaf.datasets.official import where_to_put
 
@@ -48,9 +50,12 @@ def main() -> None:
     seeds = options.seed[:1] if options.quick else options.seed
     if not options.tables_only:
         for study in _present(options, console):
-            for method in options.method:
-                for seed in seeds:
-                    measure_cell(options, console, study, method, seed)
+            try:
+                for method in options.method:
+                    for seed in seeds:
+                        measure_cell(options, console, study, method, seed)
+            except DataError as error:  # a bad folder must not keep the other sets from being measured
+                console.log(f"{study.name} is left out: {error}", markup=False)
     for path in write_tables(options.results):
         console.print(f"Saved as {path}", soft_wrap=True)
 
@@ -70,13 +75,12 @@ def _present(options: argparse.Namespace, console: Console) -> list[StudySet]:
 
 def measure_cell(
     options: argparse.Namespace, console: Console, study: StudySet, method: str, seed: int
-) -> dict[str, Any]:
-    """Measure one cell, or return what is kept of it; a cell that failed is measured again."""
+) -> None:
+    """Measure one cell unless it is kept; one that failed or had other settings is measured again."""
+    measured = entry(method, study, seed)
     path = options.results / study.name / f"{method}-{seed}.json"
-    if path.exists():
-        kept: dict[str, Any] = json.loads(path.read_text())
-        if not any("failed" in record for record in kept["records"]):
-            return kept
+    if path.exists() and _is_good(json.loads(path.read_text()), measured):
+        return
     console.log(f"{study.name}: {method}, seed {seed}")
     folder = prepare(study, options.root, options.cache)
     job = runner.Job(
@@ -89,7 +93,6 @@ def measure_cell(
         constants=study.constants,
     )
     begun = datetime.now(UTC)
-    measured = entry(method, study, seed)
     cell = {
         "data": study.name,
         "method": method,
@@ -106,7 +109,11 @@ def measure_cell(
         if "failed" in record:
             console.log(f"[red]{record['failed']}[/red]", markup=True)
     save(path, cell)
-    return cell
+
+
+def _is_good(kept: dict[str, Any], measured: Entry) -> bool:
+    same = kept["params"] == measured.params
+    return same and not any("failed" in record for record in kept["records"])
 
 
 if __name__ == "__main__":

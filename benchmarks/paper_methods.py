@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.paper_sets import StudySet
 from benchmarks.settings import BEAM, Entry, Search
+from longleaf.presets import preset
 
 MODULE = "benchmarks.systems.longleaf"
 SYSTEM = f"{MODULE}:Longleaf"
@@ -18,10 +19,8 @@ UNION_GAINS = Search("exact, gains, union", {"ensemble": "union"} | TAIL, gains=
 FLAT_SEARCHES = (EXACT, GAINS)
 TREE_SEARCHES = (EXACT, GAINS, BEAM_10, BEAM_GAINS, UNION, UNION_GAINS)
 
-_ALL_TREES = {"n_trees": 3, "max_leaf": 100, "C_scale": "none", "bias": 1.0}
-PAPER_TREES = {"tree": "kmeans", "arity": 2, **_ALL_TREES}
-BONSAI_TREES = {"tree": "unbalanced", "arity": 100, **_ALL_TREES}
-LOG, HINGE = {"loss": "log"}, {"loss": "squared-hinge", "C": 1.0, "hinge_power": 2}
+HINGE = {"loss": "squared-hinge", "C": 1.0, "hinge_power": 2}
+PAPER = {name: value for name, value in preset("paper").items() if name != "C"}
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ class Method:
 
 
 METHODS = {
-    "br-log": Method("BR, log, C=32", {"estimator": "BR", **LOG, "C": 32.0}, FLAT_SEARCHES),
+    "br-log": Method("BR, log, C=32", {"estimator": "BR", "loss": "log", "C": 32.0}, FLAT_SEARCHES),
     "br-hinge": Method("BR, squared hinge, C=1", {"estimator": "BR", **HINGE}, FLAT_SEARCHES),
-    "plt-log": Method("3 binary trees, log", {"estimator": "PLT", **PAPER_TREES, **LOG}, TREE_SEARCHES),
+    "plt-log": Method("3 binary trees, log", {"estimator": "PLT", **PAPER}, TREE_SEARCHES),
     "plt-hinge": Method(
-        "3 binary trees, squared hinge, C=1", {"estimator": "PLT", **PAPER_TREES, **HINGE}, TREE_SEARCHES
+        "3 binary trees, squared hinge, C=1", {"estimator": "PLT", **preset("parabel")}, TREE_SEARCHES
     ),
-    "bonsai": Method("Bonsai", {"estimator": "PLT", **BONSAI_TREES, **HINGE}, (BEAM_10, BEAM_GAINS)),
+    "bonsai": Method("Bonsai", {"estimator": "PLT", **preset("bonsai")}, (BEAM_10, BEAM_GAINS)),
     "dismec": Method("DiSMEC", {"estimator": "BR.dismec"}, (EXACT,)),
     "pw-dismec": Method("PW-DiSMEC", {"estimator": "BR.pw_dismec"}, (EXACT,)),
     "pw-dismec-cb": Method(
@@ -77,8 +76,10 @@ TABLE_4: tuple[Row, ...] = (
     ("PS-PLT, log, A*, union", "plt-log", UNION_GAINS),
     ("PLT, h2", "plt-hinge", EXACT),
     ("PLT, h2, beam", "plt-hinge", BEAM_10),
+    ("PLT, h2, union", "plt-hinge", UNION),
     ("PS-PLT, h2, A*", "plt-hinge", GAINS),
     ("PS-PLT, h2, beam", "plt-hinge", BEAM_GAINS),
+    ("PS-PLT, h2, A*, union", "plt-hinge", UNION_GAINS),
     ("BR, log", "br-log", EXACT),
     ("PS-BR, log", "br-log", GAINS),
     ("BR, h2", "br-hinge", EXACT),

@@ -18,6 +18,7 @@ from benchmarks.paper_sets import SETS  # noqa: E402
 import longleaf as ll  # noqa: E402
 from longleaf.datasets import load_repository, make_topics  # noqa: E402
 from longleaf.io.xmlc import save_xmlc  # noqa: E402
+from longleaf.presets import preset  # noqa: E402
 
 METRICS = paper_tables.METRICS
 
@@ -115,6 +116,15 @@ def test_settings_are_the_papers():
     assert entry("plt-hinge", SETS["Amazon-670K"], 1).params["C"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("method", "name"), [("plt-log", "paper"), ("plt-hinge", "parabel"), ("bonsai", "bonsai")]
+)
+def test_the_presets_are_what_the_study_measures(method, name):
+    measured = entry(method, SETS["Bibtex"], 1993).params
+    assert {setting: measured[setting] for setting in preset(name)} == preset(name)
+    assert measured.keys() - preset(name).keys() == {"estimator", "random_state", "propensity"}
+
+
 def test_marks_and_special_characters_are_written_in_both_forms():
     table = Table("A & B, 5 %", ["x", "y", "z"], [[Cell("A*"), Cell("a_b"), Cell("1.0 ± 0.1", Cell.BOTH)]])
     assert r"| A\* | a_b | **_1.0 ± 0.1_** |" in markdown(table)
@@ -160,4 +170,22 @@ def test_a_cell_is_measured_once_and_holds_what_the_model_says(small, monkeypatc
     before = path.stat().st_mtime_ns
     run(small, monkeypatch, *words)
     assert path.stat().st_mtime_ns == before
+    assert "Table 4, Bibtex" in (small / "results" / "tables.md").read_text()
+
+
+def test_a_cell_of_other_settings_is_measured_again(small, monkeypatch):
+    words = ("--data", "Bibtex", "--method", "br-hinge", "--quick")
+    run(small, monkeypatch, *words)
+    path = small / "results" / "Bibtex" / "br-hinge-1993.json"
+    kept = json.loads(path.read_text())
+    kept["params"]["hinge_power"] = 3
+    path.write_text(json.dumps(kept))
+    run(small, monkeypatch, *words)
+    assert json.loads(path.read_text())["params"]["hinge_power"] == 2
+
+
+def test_a_folder_that_cannot_be_read_leaves_the_other_sets_to_be_measured(small, monkeypatch, capsys):
+    (small / "data" / "delicious").mkdir()
+    run(small, monkeypatch, "--data", "Delicious", "Bibtex", "--method", "br-hinge", "--quick")
+    assert "Delicious is left out" in " ".join(capsys.readouterr().out.split())
     assert "Table 4, Bibtex" in (small / "results" / "tables.md").read_text()

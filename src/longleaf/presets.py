@@ -29,6 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "C": 1.0,
         "C_scale": "none",
         "bias": 1.0,
+        "hinge_power": 2,
     },
     # Khandagale et al. 2019: shallow, wide and unbalanced
     "bonsai": {
@@ -40,6 +41,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "C": 1.0,
         "C_scale": "none",
         "bias": 1.0,
+        "hinge_power": 2,
     },
 }
 
