@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from longleaf.propensity import Audit, fit, inverse_propensity_from_counts
+from longleaf.propensity._audit import _draw_rows
 
 N_ROWS = 10_000
 COUNTS = np.unique(np.geomspace(1, 5000, 40).astype(int))
@@ -104,6 +106,9 @@ def test_the_table_and_the_limit_show_that_nothing_is_missing():
         ({"counts": [1, 2, 300]}, "counts must be at most the 100 rows; got 300"),
         ({"noted": np.ones((3, 3))}, "noted and complete must have the same rows; got 3 and 2"),
         ({"complete": np.zeros((2, 3))}, "complete must have at least one label; got none"),
+        ({"counts": [1, 1, 1]}, "complete must have labels of at least two training counts other than 1"),
+        ({"counts": [1, 20, 20]}, "complete must have labels of at least two training counts other than 1"),
+        ({"counts": ["a", "b", "c"]}, "counts must hold numbers, one per label; got"),
     ],
 )
 def test_faulty_audits_are_refused(change, message):
@@ -115,3 +120,27 @@ def test_faulty_audits_are_refused(change, message):
 def test_confidence_lies_between_nothing_and_certainty():
     with pytest.raises(ValueError, match=r"confidence must be above 0 and below 1; got 1.0"):
         fit(make_audit(0.55, 1.5, 5, seed=1), confidence=1.0)
+
+
+def test_draws_that_leave_the_constants_open_are_drawn_anew():
+    """Of forty audited rows one has a true label of a second count: a third of all draws would miss it."""
+    telling = np.zeros((40, 2))
+    telling[:, 0] = telling[0, 1] = 1
+    random = np.random.default_rng(1)
+    draws = np.array([_draw_rows(sp.csr_array(telling), random) for _ in range(100)])
+    assert (draws.sum(axis=1) == 40).all()
+    assert (draws[:, 0] > 0).all()
+    assert (draws[:, 1] == 0).mean() == pytest.approx(np.exp(-1), abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"audit": None}, "audit must be an Audit; got NoneType"),
+        ({"random_state": -1}, "random_state must be at least 0"),
+        ({"random_state": "x"}, "random_state must be a whole number; got 'x'"),
+    ],
+)
+def test_faulty_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**{"audit": make_audit(0.55, 1.5, 5, seed=1)} | arguments)

@@ -84,6 +84,11 @@ def test_split_files_choose_rows_by_column_in_their_order(tmp_path):
         ({"tiny_trSplit.txt": "1 x\n"}, r"line 1: must be row numbers; got 'x'."),
         ({"tiny_trSplit.txt": "1 2\n\n3\n"}, r"line 3: fold must be below the 1 columns; got 1."),
         ({"tiny_trSplit.txt": "1 4\n"}, r"must have no row in both splits; row 4 is."),
+        (
+            {"tiny_trSplit.txt": "1 2\n3 2\n"},
+            r"tiny_trSplit.txt must name a row once; row 2 stands there again.",
+        ),
+        ({"tiny_trSplit.txt": "\n"}, r"tiny_trSplit.txt must name at least one row; got none."),
     ],
 )
 def test_a_faulty_split_file_is_named_with_its_line(tmp_path, change, message):
@@ -106,6 +111,25 @@ def test_a_faulty_split_file_is_named_with_its_line(tmp_path, change, message):
 def test_what_is_wrong_with_a_folder_is_said(tmp_path, files, message):
     with pytest.raises(ll.DataError, match=message):
         load_repository(write(tmp_path, files))
+
+
+def test_files_with_other_names_do_not_matter(tmp_path):
+    files = {"a_train.txt": TRAIN, "a_test.txt": TEST}
+    others = dict.fromkeys(("filter_labels_test.txt", "train_labels.txt", "Y.txt", "latest.txt"), "nothing")
+    plain, crowded = (
+        load_repository(write(tmp_path / "a", files)),
+        load_repository(write(tmp_path / "b", files | others)),
+    )
+    np.testing.assert_array_equal(plain.X_test.toarray(), crowded.X_test.toarray())
+
+
+def test_what_is_no_name_or_no_path_is_said():
+    with pytest.raises(ValueError, match=r"name must be one of EURLex-4K, .*; got None."):
+        official.load_official(None)
+    with pytest.raises(ValueError, match=r"root must be a path; got 5."):
+        official.load_official("EURLex-4K", root=5)
+    with pytest.raises(ValueError, match=r"folder must be a path; got None."):
+        load_repository(None)
 
 
 def test_an_official_set_is_found_by_its_archives_name_and_checked(tmp_path, monkeypatch):

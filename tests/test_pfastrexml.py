@@ -1,5 +1,6 @@
 """PfastreXML, against its own formulas written out with loops over rows and labels."""
 
+import copy
 import pickle
 from itertools import pairwise
 
@@ -261,3 +262,17 @@ def test_a_damaged_tree_is_refused(name, value):
     setattr(model.trees_[1], name, damaged if name != "weight_indptr" else np.array(value, array.dtype))
     with pytest.raises(ValueError, match="must"):
         model.top_k(X)
+
+
+def test_settings_are_checked_again_when_the_model_is_asked():
+    model = ll.PfastreXML(n_trees=1, random_state=1).fit([[1.0, 0.0], [0.0, 1.0]], [[0], [1]])
+    for change, message in (
+        ({"alpha": 5}, "alpha must be at least 0 and at most 1"),
+        ({"gamma": None}, "gamma must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone_with(model, change).top_k([[1.0, 0.0]], k=1)
+
+
+def clone_with(model, change):
+    return copy.deepcopy(model).set_params(**change)

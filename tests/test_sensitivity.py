@@ -49,10 +49,15 @@ def test_a_line_is_drawn_only_where_the_order_changes(top, lines):
         ({"a": [0.5]}, r"a must be at least two rising numbers; got \[0.5\]"),
         ({"b": [2.0, 1.0]}, r"b must be at least two rising numbers; got \[2.0, 1.0\]"),
         ({"b": [0.0, 1.0]}, "B of the grid must be above 0"),
+        ({"a": 0.5}, r"a must be at least two rising numbers; got 0.5"),
+        ({"b": ["x", "y"]}, r"b must be at least two rising numbers; got \['x', 'y'\]"),
         ({"counts": [1, 2]}, "Y_true must hold labels from 0 to 1; got 2"),
+        ({"n_rows": None}, "n_rows must be a whole number; got None"),
+        ({"n_rows": float("nan")}, "n_rows must be a whole number; got nan"),
+        ({"top_b": RARE[:1]}, "top_b must have .* rows, as Y_true has; got 1"),
     ],
 )
 def test_faulty_grids_are_refused(change, message):
-    arguments = {"counts": COUNTS, **GRID} | change
+    arguments = {"top_b": RARE, "counts": COUNTS, "n_rows": ROWS, **GRID} | change
     with pytest.raises(ValueError, match=message):
-        ll.psp_sensitivity(TRUTH, FREQUENT, RARE, n_rows=ROWS, **arguments)
+        ll.psp_sensitivity(TRUTH, FREQUENT, **arguments)

@@ -86,8 +86,24 @@ def test_labels_are_lost_by_their_propensities_whatever_the_law():
         (lambda: make_truth(100, 500, 50, sharpness=-1.0), "sharpness must be at least 0; got -1.0"),
         (lambda: lose_labels([[0]], [1.5]), "propensity must be at most 1; got 1.5 for label 0"),
         (lambda: lose_labels(np.ones((2, 3)), [0.5]), "Y must have 1 labels"),
+        (lambda: lose_labels([[0]], ["x"]), "propensity must hold numbers, one per label; got"),
+        (lambda: lose_labels([[0]], [0.5], random_state=-1), "random_state must be at least 0"),
+        (lambda: make_truth(100, 500, 50, random_state=1.5), "random_state must be a whole number; got 1.5"),
     ],
 )
 def test_impossible_wishes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (lambda n: np.full(len(n), 0.5), "law must give inverse propensities of at least 1; got 0.5"),
+        (lambda n: n * np.nan, "law's answer must hold finite numbers"),
+        (lambda n: n[:3], "law's answer must have .* numbers, one per label; got 3"),
+    ],
+)
+def test_a_law_that_gives_no_inverse_propensities_is_refused(truth, law, message):
+    with pytest.raises(ValueError, match=message):
+        truth.propensities(law)

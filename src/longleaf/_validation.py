@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
-from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +12,17 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._indicator import ready_indicator
+from longleaf._numbers import MOST_LABELS as _MOST_LABELS
+from longleaf._numbers import check_choice as check_choice
+from longleaf._numbers import check_count as check_count
+from longleaf._numbers import check_number as check_number
+from longleaf._numbers import check_pair as check_pair
+from longleaf._numbers import check_path as check_path
+from longleaf._numbers import check_seed as check_seed
+from longleaf._numbers import check_threads as check_threads
 
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
-
-_MOST_LABELS = int(np.iinfo(np.int32).max)
 
 _LONGEST_ROW = 1e18  # a 32-bit float holds its square
 
@@ -78,7 +80,9 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     return indicator
 
 
-def check_top(top: Any, n_rows: int, n_labels: int | None = None) -> npt.NDArray[np.int64]:
+def check_top(
+    top: Any, n_rows: int, n_labels: int | None = None, *, name: str = "top"
+) -> npt.NDArray[np.int64]:
     """Give the predicted labels as int64 [rows, k], padded with -1.
 
     Parameters
@@ -87,28 +91,33 @@ def check_top(top: Any, n_rows: int, n_labels: int | None = None) -> npt.NDArray
         The best label of a row first; -1 fills a row that has fewer than k.
     n_rows, n_labels : int
         What the true labels have; ``n_labels`` is not checked when left out.
+    name : str
+        What to call ``top`` in errors.
     """
     labels = np.asarray(getattr(top, "labels", top))
     if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise ValueError(f"top must be a 2-D array of integers; got {labels.ndim}-D of {labels.dtype}.")
+        raise ValueError(f"{name} must be a 2-D array of integers; got {labels.ndim}-D of {labels.dtype}.")
     if len(labels) != n_rows:
-        raise ValueError(f"top must have {n_rows} rows, as Y_true has; got {len(labels)}.")
+        raise ValueError(f"{name} must have {n_rows} rows, as Y_true has; got {len(labels)}.")
     labels = labels.astype(np.int64)
     if labels.size and labels.min() < -1:
-        raise ValueError(f"top must hold labels, or -1 for none; got {labels.min()}.")
+        raise ValueError(f"{name} must hold labels, or -1 for none; got {labels.min()}.")
     if n_labels is not None and labels.size and labels.max() >= n_labels:
-        raise ValueError(f"top must hold labels below {n_labels}; got {labels.max()}.")
+        raise ValueError(f"{name} must hold labels below {n_labels}; got {labels.max()}.")
     ordered = np.sort(labels, axis=1)
     repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if repeated.any():
         row, place = np.argwhere(repeated)[0]
-        raise ValueError(f"top must name a label once in a row; row {row} repeats {ordered[row, place]}.")
+        raise ValueError(f"{name} must name a label once in a row; row {row} repeats {ordered[row, place]}.")
     return labels
 
 
 def check_per_label(values: npt.ArrayLike, n_labels: int | None, name: str) -> npt.NDArray[np.float64]:
     """Give one finite, non-negative number per label as float64 [labels]."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, one per label; got {values!r:.60}.") from None
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D, one number per label; got {array.ndim}-D.")
     if n_labels is not None and len(array) != n_labels:
@@ -250,51 +259,3 @@ def _matrix_of_numbers(X: Any, name: str) -> Any:
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be a 2-D matrix of numbers; got {matrix.ndim}-D of {matrix.dtype}.")
     return matrix
-
-
-def check_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's ``n_jobs`` into a number of threads: -1 is all cores, -2 all but one, None one."""
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-
-
-def check_number(
-    value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
-) -> float:
-    """Give a finite number within its limits."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number; got {value!r}.")
-    number = float(value)
-    if number < low or number > high or (open_low and number == low):
-        at_least = f"above {low:g}" if open_low else f"at least {low:g}"
-        limits = at_least if high == math.inf else f"{at_least} and at most {high:g}"
-        raise ValueError(f"{name} must be {limits}; got {value!r}.")
-    return number
-
-
-def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
-    """Give two finite numbers."""
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"{name} must be a pair ({parts}); got {value!r}.")
-    return check_number(value[0], name), check_number(value[1], name)
-
-
-def check_count(value: Any, name: str, *, low: int = 1, high: int = _MOST_LABELS) -> int:
-    """Give a whole number that is at least ``low`` and at most ``high``."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ValueError(f"{name} must be a whole number; got {value!r}.")
-    number = int(value)
-    if number < low or number > high:
-        raise ValueError(f"{name} must be at least {low} and at most {high}; got {value}.")
-    return number
-
-
-def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
-    """Give one of the named choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
-    return value

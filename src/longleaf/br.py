@@ -15,7 +15,16 @@ from longleaf._validation import Rows
 from longleaf.tree import LabelTree
 
 
-class BR(LabelEstimator):
+class OneVersusRest(LabelEstimator):
+    """One classifier per label: a tree in which all labels are siblings."""
+
+    def _build_trees(
+        self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
+    ) -> list[LabelTree]:
+        return [LabelTree.flat(np.flatnonzero(self.label_counts_))] * len(seeds)
+
+
+class BR(OneVersusRest):
     """One classifier per label, and PS-BR when asked with gains: a tree in which all labels are siblings.
 
     Parameters
@@ -73,11 +82,6 @@ random_state, n_jobs
         'propensity-balanced'
         """
         return cls.dismec(**({"positive_weight": BALANCED if class_balanced else PROPENSITY} | changes))
-
-    def _build_trees(
-        self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> list[LabelTree]:
-        return [LabelTree.flat(np.flatnonzero(self.label_counts_))] * len(seeds)
 
     def _label_weight(self) -> npt.NDArray[np.float64] | None:
         if self.positive_weight not in (PROPENSITY, BALANCED):

@@ -146,6 +146,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
             ranked by; ``evaluations`` are the rows' candidates.
         """
         check_is_fitted(self, "means_")
+        self._check_settings()  # they may have been set since
         k = check_count(self.k if k is None else k, "k")
         rows = check_features(X, n_features=self.n_features_in_, normalize=self.normalize)
         threads = check_threads(self.n_jobs if n_jobs is None else n_jobs)

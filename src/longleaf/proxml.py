@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf._positive_weight import PROPENSITY
-from longleaf.br import BR
+from longleaf.br import OneVersusRest
 from longleaf.linear import SolverSettings
 
 
-class ProXML(BR):
+class ProXML(OneVersusRest):
     """One l1-regularised squared-hinge classifier per label, positive rows weighted by ``1 / p_j``.
 
     Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification", Machine Learning

@@ -109,7 +109,10 @@ def psp_sensitivity(
     rows_with = check_per_label(counts, None, "counts")
     places = check_k(k)
     width = max(places)
-    (truth, of_a), (_, of_b) = (check_problem(Y_true, top, len(rows_with)) for top in (top_a, top_b))
+    (truth, of_a), (_, of_b) = (
+        check_problem(Y_true, top, len(rows_with), name=name)
+        for name, top in (("top_a", top_a), ("top_b", top_b))
+    )
     check_per_label(rows_with, truth.shape[1], "counts")
     rankings = [first(of_a, width), first(of_b, width)]
     hits = [find_hits(truth, labels) for labels in rankings]
@@ -124,7 +127,10 @@ def psp_sensitivity(
 
 
 def _check_grid(values: Iterable[float], name: str) -> Floats:
-    grid = np.array(list(values), np.float64)
+    try:
+        grid = np.asarray(list(values), np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be at least two rising numbers; got {values!r}.") from None
     if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
         raise ValueError(f"{name} must be at least two rising numbers; got {grid.tolist()}.")
     return grid

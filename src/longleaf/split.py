@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import LabelsLike, check_count, check_labels, check_number
+from longleaf._validation import LabelsLike, check_count, check_labels, check_number, check_seed
 
 TRAIN, DEV, TEST = 0, 1, 2
 
@@ -45,7 +45,7 @@ def split_rows(
     shares = [check_number(share, name, low=0.0) for share, name in ((dev, "dev"), (test, "test"))]
     if sum(shares) >= 1:
         raise ValueError(f"dev and test must be below 1 together; got {dev:g} and {test:g}.")
-    random = np.random.RandomState(random_state)
+    random = np.random.RandomState(check_seed(random_state))
     n_rows = labels.shape[0]
     n_dev, n_test = (round(share * n_rows) for share in shares)
     held_out = _held_out(labels.indptr, labels.indices, labels.shape[1], n_dev + n_test, keep, random)

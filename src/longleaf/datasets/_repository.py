@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf._validation import DataError, check_count
+from longleaf._validation import DataError, check_count, check_path
 from longleaf.io.streams import read_chunks
 from longleaf.io.xmlc import load_sparse, load_xmlc
 
@@ -50,7 +50,7 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
     Parameters
     ----------
     folder : str or path
-        The folder; other files in it do not matter.
+        The folder; files with other names do not matter.
     fold : int
         Which column of the split files, where the rows are split by such.
 
@@ -65,7 +65,7 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
         If the files are not there, not of a known form, or do not fit each other.
     """
     check_count(fold, "fold", low=0)
-    place = Path(folder)
+    place = check_path(folder, "folder")
     files = _files(place)
     for read in (_from_apart, _from_split, _from_two):
         splits = read(place, files, fold)
@@ -81,8 +81,8 @@ def _files(folder: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.lower()
-        name = name.removesuffix(path.suffix) if path.suffix in COMPRESSIONS else name
-        if not name.endswith(".txt"):
+        name = name.removesuffix(path.suffix.lower()) if path.suffix.lower() in COMPRESSIONS else name
+        if not name.endswith(".txt") or name.startswith("filter_labels"):  # which pairs not to judge by
             continue
         if name in found:
             raise DataError(f"{folder} must hold {name} once; got {found[name].name} and {path.name}.")
@@ -106,7 +106,7 @@ def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    parts = [_only(folder, files, part) for part in ("trsplit", "tstsplit")]
+    parts = [_only(folder, files, part) for part in ("trsplit.txt", "tstsplit.txt")]
     if parts == [None, None]:
         return None
     data = _only(folder, files, "data.txt")
@@ -121,7 +121,7 @@ def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    train, test = (_only(folder, files, split) for split in ("train", "test"))
+    train, test = (_only(folder, files, split) for split in ("train.txt", "test.txt"))
     if train is None and test is None:
         return None
     if train is None or test is None:
@@ -129,9 +129,9 @@ def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
     return Splits(*load_xmlc(train), *load_xmlc(test))
 
 
-def _only(folder: Path, files: dict[str, Path], part: str) -> Path | None:
-    """Give the one file with ``part`` in its name, or None."""
-    found = [path for name, path in files.items() if part in name]
+def _only(folder: Path, files: dict[str, Path], end: str) -> Path | None:
+    """Give the one file whose name is ``end`` or NAME_end, or None."""
+    found = [path for name, path in files.items() if name == end or name.endswith("_" + end)]
     if len(found) > 1:
         names = " and ".join(path.name for path in found[:2])
         raise DataError(f"{folder} must hold one file of each kind; got {names}.")
@@ -154,6 +154,11 @@ def _read_split(path: Path, fold: int, n_rows: int) -> np.ndarray[tuple[int], np
         if not 1 <= row <= n_rows:
             raise DataError(f"{path}, line {line}: rows must be from 1 to {n_rows}; got {row}.")
         rows.append(row - 1)
+    numbers, times = np.unique(rows, return_counts=True)
+    if not rows:
+        raise DataError(f"{path} must name at least one row; got none.")
+    if times.max() > 1:
+        raise DataError(f"{path} must name a row once; row {numbers[times.argmax()] + 1} stands there again.")
     return np.array(rows, np.int64)
 
 

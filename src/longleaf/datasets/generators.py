@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf._validation import check_count, check_number
+from longleaf._validation import check_count, check_number, check_seed
 from longleaf.datasets._drawing import (
     Ints,
     Random,
@@ -72,7 +72,7 @@ def make_hierarchy(
     """
     _check(n_rows, n_features, n_labels, labels_per_row, features_per_row, noise)
     n_rows += check_count(n_test, "n_test", low=0)
-    random = np.random.default_rng(random_state)
+    random = np.random.default_rng(check_seed(random_state))
     cumulative = np.concatenate([[0.0], np.cumsum(popularity(n_labels, random))])
     group_of, group_begin = _nested_groups(n_labels, random)
     group_words = random.integers(n_features, size=(len(group_begin) - 1, LABEL_WORDS), dtype=np.int32)
@@ -123,7 +123,7 @@ def make_topics(
     """
     _check(n_rows, n_features, n_labels, labels_per_row, features_per_row, noise)
     n_rows += check_count(n_test, "n_test", low=0)
-    random = np.random.default_rng(random_state)
+    random = np.random.default_rng(check_seed(random_state))
     n_topics = max(2, round(n_labels**0.5))
     topic = random.integers(n_topics, size=TOPICS_OF_A_LABEL * n_labels)
     member = np.argsort(topic, kind="stable") % n_labels  # the labels of each topic, one topic after another

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from longleaf._validation import DataError
+from longleaf._validation import DataError, check_path
 from longleaf.datasets._repository import FORMS, Splits, load_repository
 from longleaf.propensity import CONSTANTS, Constants
 
@@ -75,7 +75,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def official(name: str) -> Official:
     """Look up a data set of the paper; case, hyphens and spaces in its name do not matter."""
     for known in OFFICIAL.values():
-        if _plain(name) in _names(known.name):
+        if isinstance(name, str) and _plain(name) in _names(known.name):
             return known
     raise ValueError(f"name must be one of {', '.join(OFFICIAL)}; got {name!r}.")
 
@@ -156,7 +156,7 @@ def differences(known: Official, splits: Splits) -> Iterator[str]:
 
 def _root(root: str | os.PathLike[str] | None) -> Path | None:
     given = os.environ.get(ENVIRONMENT) if root is None else root
-    return Path(given) if given else None
+    return check_path(given, "root") if given else None
 
 
 def _names(name: str) -> list[str]:

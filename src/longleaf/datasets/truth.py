@@ -16,7 +16,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
-from longleaf._validation import LabelsLike, check_choice, check_labels, check_number, check_per_label
+from longleaf._validation import (
+    LabelsLike,
+    check_choice,
+    check_labels,
+    check_number,
+    check_per_label,
+    check_seed,
+)
 from longleaf.datasets._drawing import Floats, Random
 from longleaf.datasets.generators import make_hierarchy, make_topics
 
@@ -74,9 +81,9 @@ class Truth:
         low, high = np.zeros(len(complete)), complete.copy()
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            above = middle * law(middle) > complete
+            above = middle * _obeyed(law, middle) > complete
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return 1.0 / law(high)
+        return 1.0 / _obeyed(law, high)
 
 
 def make_truth(
@@ -123,6 +130,7 @@ def make_truth(
     """
     generator = STRUCTURES[check_choice(structure, "structure", STRUCTURES)]
     check_number(sharpness, "sharpness", low=0)
+    random_state = check_seed(random_state)
     X, seeds = generator(
         n_rows,
         n_features,
@@ -159,15 +167,26 @@ def lose_labels(Y: LabelsLike, propensity: npt.ArrayLike, random_state: int | No
     >>> lose_labels([[0, 1], [1], [0]], [1.0, 0.0]).toarray().tolist()
     [[1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     """
-    complete = check_labels(Y, np.size(propensity))
-    chance = check_per_label(propensity, complete.shape[1], "propensity")
+    chance = check_per_label(propensity, None, "propensity")
+    complete = check_labels(Y, len(chance))
     if chance.max(initial=0.0) > 1:
         raise ValueError(f"propensity must be at most 1; got {chance.max()} for label {chance.argmax()}.")
-    kept = np.random.default_rng(random_state).random(complete.nnz) < chance[complete.indices]
+    kept = np.random.default_rng(check_seed(random_state)).random(complete.nnz) < chance[complete.indices]
     pattern = complete.indices.copy(), complete.indptr.copy()  # which may be the caller's own
     noted = sp.csr_matrix((kept.astype(np.float32), *pattern), shape=complete.shape)
     noted.eliminate_zeros()
     return noted
+
+
+def _obeyed(law: Law, counts: Floats) -> Floats:
+    """Ask a law, and check that what it says are inverse propensities."""
+    inverse = check_per_label(law(counts), len(counts), "law's answer")
+    if inverse.min(initial=1.0) < 1:
+        raise ValueError(
+            f"law must give inverse propensities of at least 1; got {inverse.min():g} "
+            f"for a label of {counts[inverse.argmin()]:g} rows."
+        )
+    return inverse
 
 
 def _label_probabilities(X: Sparse, seeds: Sparse, sharpness: float) -> Floats:

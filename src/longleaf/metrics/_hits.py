@@ -19,18 +19,20 @@ Ints = npt.NDArray[np.int64]
 Hits = npt.NDArray[np.bool_]
 
 
-def check_problem(Y_true: LabelsLike, top: Any, n_labels: int | None) -> tuple[sp.csr_array, Ints]:
+def check_problem(
+    Y_true: LabelsLike, top: Any, n_labels: int | None, *, name: str = "top"
+) -> tuple[sp.csr_array, Ints]:
     """Validate true and predicted labels together.
 
     ``n_labels`` is what label lists, which do not say it themselves, are held to. Without it they reach as
-    far as the largest label, true or predicted.
+    far as the largest label, true or predicted. ``name`` is what errors call ``top``.
     """
     lists = is_label_lists(Y_true)
     truth = check_labels(Y_true, n_labels if lists else None, name="Y_true")
     if truth.shape[0] == 0:
         raise ValueError("Y_true must have at least one row; got 0.")
     open_ended = lists and n_labels is None
-    labels = check_top(top, truth.shape[0], None if open_ended else truth.shape[1])
+    labels = check_top(top, truth.shape[0], None if open_ended else truth.shape[1], name=name)
     if open_ended:
         shape = (truth.shape[0], max(truth.shape[1], int(labels.max(initial=-1)) + 1))
         truth = sp.csr_array((truth.data, truth.indices, truth.indptr), shape=shape)

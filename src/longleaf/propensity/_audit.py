@@ -31,6 +31,7 @@ from longleaf._validation import (
     check_labels,
     check_number,
     check_per_label,
+    check_seed,
     is_label_lists,
 )
 from longleaf.propensity._model import Constants, inverse_propensity_from_counts
@@ -53,7 +54,8 @@ class Audit:
         Labels of the audited rows before and after the review. Draw these rows at random, and not from the
         training rows: a label that one of them alone brought into training would look well noted.
     counts : array [labels]
-        Number of training rows that each label is noted in, as in ``label_counts_``.
+        Number of training rows that each label is noted in, as in ``label_counts_``. True labels must be of
+        two counts or more, besides those of a single row, of which all A and B say the same.
     n_rows : int
         Number of training rows, at least 3, as in ``n_rows_``.
     """
@@ -182,17 +184,23 @@ def fit(
         (np.ones(len(counts)), (np.arange(len(counts)), group_of)), shape=(len(counts), len(distinct))
     )
     true, kept = complete @ groups, true_and_noted @ groups  # [audited rows, distinct counts]
+    telling = true[:, np.flatnonzero(distinct != 1)]  # at a count of 1 all A and B say the same
+    if len(np.unique(telling.indices)) < 2:
+        raise ValueError(
+            "complete must have labels of at least two training counts other than 1: A and B say how "
+            "propensities rise with the count, and the audit tells nothing of it."
+        )
     likelihood = _Likelihood(distinct, log(log(n_rows) - 1))
 
     n_true, n_kept = (np.asarray(part.sum(axis=0), np.float64).ravel() for part in (true, kept))
-    random = np.random.default_rng(random_state)
+    random = np.random.default_rng(check_seed(random_state))
     samples = np.empty((n_samples, 2))
     with threadpool_limits(1):  # two numbers are sought: threads would only wait for each other
         best = likelihood.fit(n_true, n_kept, STARTS)
         # where B is near its end the likelihood is flat, and no draw would get away from there alone
         starts = [(best.a, log(best.b)), *STARTS[1:3]]
         for sample in range(n_samples):
-            times = np.bincount(random.integers(true.shape[0], size=true.shape[0]), minlength=true.shape[0])
+            times = _draw_rows(telling, random)
             samples[sample] = likelihood.fit(times @ true, times @ kept, starts)
     ends = np.percentile(samples, _ends(confidence), axis=0)
     return PropensityFit(
@@ -238,6 +246,18 @@ class _Likelihood:
         return -float(likelihood) / total, -np.array([slope @ by_a, slope @ by_log_b]) / total
 
 
+def _draw_rows(telling: sp.csr_array, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw as many rows as there are, with replacement; give how often each was drawn [audited rows].
+
+    A draw without labels of two counts leaves A and B open: it is drawn anew, until there is one that tells.
+    """
+    n_rows = telling.shape[0]
+    while True:
+        times = np.bincount(random.integers(n_rows, size=n_rows), minlength=n_rows)
+        if np.count_nonzero(times @ telling) > 1:
+            return times
+
+
 def _by_count(
     counts: Floats, true: Floats, kept: Floats, n_rows: int, constants: Constants
 ) -> list[CountBin]:
@@ -255,6 +275,8 @@ def _by_count(
 
 
 def _check_audit(audit: Audit) -> tuple[int, Floats, sp.csr_array, sp.csr_array]:
+    if not isinstance(audit, Audit):
+        raise ValueError(f"audit must be an Audit; got {type(audit).__name__}.")
     n_rows = check_count(audit.n_rows, "n_rows", low=3)  # the model has no propensities below e rows
     counts = check_per_label(audit.counts, None, "counts")
     if counts.max(initial=0.0) > n_rows:

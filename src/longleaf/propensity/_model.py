@@ -18,7 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import LabelsLike, check_labels, check_number, check_pair, check_per_label
+from longleaf._validation import (
+    LabelsLike,
+    check_count,
+    check_labels,
+    check_number,
+    check_pair,
+    check_per_label,
+)
 
 
 class Constants(NamedTuple):
@@ -56,7 +63,7 @@ def constants(name: str) -> Constants:
     Constants(a=0.6, b=2.6)
     """
     for known, pair in CONSTANTS.items():
-        if _plain(known) == _plain(name):
+        if isinstance(name, str) and _plain(known) == _plain(name):
             return pair
     raise ValueError(f"name must be one of {', '.join(CONSTANTS)}; got {name!r}.")
 
@@ -119,8 +126,7 @@ def inverse_propensity_from_counts(
             "Label counts must be known for propensities, and so for tail above 0; this model was imported "
             "without them, so import it again with label_counts (on the command line --data or --counts)."
         )
-    if n_rows < 1:
-        raise ValueError(f"n_rows must be at least 1; got {n_rows}.")
+    check_count(n_rows, "n_rows")
     check_number(a, "a", low=0, high=MOST_A)
     check_number(b, "b", low=0, high=MOST_B, open_low=True)
     rows_with = check_per_label(counts, None, "counts")
