@@ -25,7 +25,7 @@ from longleaf.linear import node_rows
 RESULTS = data.ROOT / "benchmarks" / "results" / "correction.json"
 SETS = ("Bibtex", "Delicious", "EURLEX57K")
 SEED = 1
-TRUTH_SEEDS = (1, 11)
+TRUTH_SEEDS = (1, 2, 3, 4, 5)
 TRUTH_COSTS = (1.0, 4.0, 16.0)
 PLACES = (1, 3, 5)
 TAILS = (0.0, 1.0)

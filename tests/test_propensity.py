@@ -60,10 +60,10 @@ def test_rarer_labels_are_worth_more():
 def test_only_the_pattern_counts():
     plain = sp.csr_matrix([[1, 0, 1], [1, 0, 0], [1, 0, 0], [0, 0, 0]])
     valued = sp.csr_matrix(
-        ([0.5, 0.0, -2.0, 7.0, 7.0, 1e-9], ([0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 0, 0])), shape=(4, 3)
+        ([0.5, 0.0, 2.0, 7.0, 7.0, 1e-9], ([0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 0, 0])), shape=(4, 3)
     )
     repeated = sp.coo_matrix(
-        (np.array([1, -1, 1, 1, 1], np.int8), ([0, 0, 0, 1, 2], [0, 0, 2, 0, 0])), shape=(4, 3)
+        (np.array([100, 100, 1, 1, 1], np.int8), ([0, 0, 0, 1, 2], [0, 0, 2, 0, 0])), shape=(4, 3)
     )
     lists = [[2, 0, 0], (0,), {0}, []]
     expected = inverse_propensity_from_counts([3, 0, 1], 4)
@@ -121,6 +121,7 @@ def test_bad_arguments_are_named(arguments, message):
         ([[0, [1]]], "Y must hold a list of label numbers for every row;"),
         ([[2**40]], "Y must have at most 2147483647 labels; got 1099511627777"),
         (np.ones((0, 3)), "n_rows must be at least 1; got 0"),
+        (np.array([[1, -1], [-1, 1]]), "Y must hold 0 for a label that a row lacks .*; got -1"),
     ],
 )
 def test_bad_labels_are_named(Y, message):

@@ -50,7 +50,7 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     Parameters
     ----------
     Y : scipy.sparse matrix or array, dense array [rows, labels], or list of label lists
-        In a matrix, every entry other than zero is a label of its row; its value does not matter.
+        In a matrix, every entry above zero is a label of its row, however large; none may be below.
         A list (or tuple, or array of objects) holds the label numbers of each row, in any order.
     n_labels : int, optional
         How many labels there must be. Left out, a matrix has its columns and lists end at the largest label.
@@ -148,11 +148,16 @@ def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
         )
     if n_labels is not None and matrix.shape[1] != n_labels:
         raise ValueError(f"{name} must have {n_labels} labels; got {matrix.shape[1]}.")
-    # COO keeps repeated entries apart, so that 1 and -1 at one place are a label and not a zero.
+    # COO keeps repeated entries apart, so that no sum of theirs leaves its type and becomes a zero.
     entries = sp.coo_array(matrix)
     finite = np.isfinite(entries.data)
     if not finite.all():
         raise ValueError(f"{name} must hold finite numbers; got {entries.data[~finite][0]}.")
+    if entries.data.size and entries.data.min() < 0:  # -1 for "no", as some write it, would pass for a label
+        raise ValueError(
+            f"{name} must hold 0 for a label that a row lacks and a number above 0 for one that it has; "
+            f"got {entries.data.min():g}."
+        )
     present = entries.data != 0
     return entries.row[present], entries.col[present], (int(matrix.shape[0]), int(matrix.shape[1]))
 

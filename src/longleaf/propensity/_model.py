@@ -82,7 +82,7 @@ def inverse_propensity(Y: LabelsLike, a: float = 0.55, b: float = 1.5) -> npt.ND
     Parameters
     ----------
     Y : scipy.sparse matrix, dense array [rows, labels], or list of label lists
-        Labels of the training rows. Only which entries are non-zero counts.
+        Labels of the training rows. Only which entries are above zero counts.
     a, b : float
         Constants of the model; `constants` has those of well-known data sets.
 
