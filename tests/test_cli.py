@@ -143,10 +143,13 @@ def test_ctrl_c_leaves_quietly_and_without_files(tmp_path: Path) -> None:
     [
         (["predict", "MODEL", "DATA", "--tail", "1", "--gain", "x"], "--gain"),
         (["predict", "MODEL", "DATA", "--tail", "-1"], "--tail"),
-        (["predict", "MODEL", "DATA", "--tail", "nan"], "tail"),
+        (["predict", "MODEL", "DATA", "--tail", "nan"], "--tail must be a finite number"),
+        (["evaluate", "MODEL", "DATA", "--tail", "inf"], "--tail must be a finite number"),
         (["predict", "MODEL", "DATA", "-k", "0"], "-k"),
         (["predict", "MODEL", "DATA", "--search", "guess"], "--search"),
         (["predict", "MODEL", "DATA", "--beam", "0"], "--beam"),
+        (["predict", "MODEL", "DATA", "--beam", "3"], "--beam needs --search beam"),
+        (["evaluate", "MODEL", "DATA", "--beam", "10"], "--beam needs --search beam"),
         (["predict", "MODEL", "DATA", "--gain", "nowhere.txt"], "nowhere.txt"),
         (["predict", "MODEL", "nowhere.txt"], "nowhere.txt"),
         (["predict", "nowhere.ll", "DATA"], "nowhere.ll"),
@@ -175,3 +178,21 @@ def test_version_and_help(folder: Path) -> None:
     for command in ("train", "predict", "evaluate", "explain", "split", "tune", "compare", "info", "demo"):
         assert command in run_well("--help")
         assert "Usage" in run_well(command, "--help")
+
+
+def test_help_says_the_defaults_of_trees_and_shows_flags_without_a_value() -> None:
+    said = run_well("train", "--help")
+    default = ll.PLT()
+    for words in (
+        f"--trees {default.n_trees}",
+        f"--loss {default.loss}",
+        f"-C {default.default_costs[default.loss]:g} ({default.default_costs['log']:g} with --loss log)",
+        f"--arity {default.arity}",
+        f"--max-leaf {default.max_leaf}",
+        f"--tree {default.tree}",
+        f"--threshold {default.threshold}",
+    ):
+        assert words in said
+    assert "--force" in said
+    assert "bool" not in said.lower()
+    assert "bool" not in run_well("--help").lower()

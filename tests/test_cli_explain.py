@@ -71,3 +71,12 @@ def test_explain_refuses_in_one_sentence(folder: Path, tmp_path: Path) -> None:
     assert "moon" in complaint("explain", folder / "tagger.ll", "--text", "oil", "--tag", "moon")
     assert "--text" in complaint("explain", folder / "tagger.ll", "--text", " ")
     assert "trained on texts" in complaint("explain", fill(tmp_path) / "model.ll", "--text", "oil")
+
+
+def test_a_tag_may_be_given_by_the_name_that_it_alone_has(folder: Path, tmp_path: Path) -> None:
+    command = ("explain", folder / "named.ll", "--text", "olive oil", "--tag")
+    assert run_well(*command, "Oils and fats") == run_well(*command, "oil")
+    (tmp_path / "names.tsv").write_text("oil\tFood\nwheat\tFood\nlaw\tfish\n")
+    names = ("--names", tmp_path / "names.tsv")
+    assert "'Food' is the name of oil and wheat" in complaint(*command, "Food", *names)
+    assert run_well(*command, "fish", *names).startswith("fish\n")  # a tag goes before a name

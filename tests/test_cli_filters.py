@@ -166,6 +166,33 @@ def test_tags_that_the_model_does_not_know_are_said_and_with_strict_refused(
     assert "nowhere.txt" in complaint(*command[:3], "--never", "nowhere.txt")
 
 
+def test_filters_name_tags_by_their_readable_names_too(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "names.tsv").write_text("oil\tOils and fats\nwheat\tCereals\nfish\tFood\nlaw\tFood\n")
+    (tmp_path / "words.txt").write_text("Oils and fats\noil\nwheat\nFood\n")
+    (tmp_path / "groups.tsv").write_text("Oils and fats\tfood\nwheat\tfood\n")
+    (tmp_path / "tags.tsv").write_text("oil\tfood\nwheat\tfood\n")
+    common = (folder / "tagger.ll", folder / "test.jsonl", "--names", tmp_path / "names.tsv")
+    result = run("predict", *common, "--only", tmp_path / "words.txt")
+    assert {one["tag"] for line in result.stdout.splitlines() for one in json.loads(line)["labels"]} == {
+        "oil",
+        "wheat",
+    }
+    assert "1 of 4 tags do not occur in training; the first is 'Food' in line 4" in result.stderr
+    named, plain = (predicted(*common, "--groups", tmp_path / name) for name in ("groups.tsv", "tags.tsv"))
+    assert named == plain
+
+
+@pytest.mark.parametrize(("option", "says"), [("--gain", "a number"), ("--groups", "its group")])
+def test_a_line_that_is_no_pair_is_named_with_what_it_must_be(
+    folder: Path, tmp_path: Path, option: str, says: str
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("oil\t1\nwheat\n")
+    command = ("predict", folder / "tagger.ll", folder / "test.jsonl", option, tmp_path / "pairs.tsv")
+    assert f"pairs.tsv, line 2 must be a tag and {says}; got 1 field." in complaint(*command)
+    (tmp_path / "pairs.tsv").write_text('oil\t"1\nwheat\t2\n')
+    assert "line 1 must close its quotes" in complaint(*command)
+
+
 def test_filters_may_come_from_standard_input_but_only_one_thing(folder: Path) -> None:
     command = ("predict", folder / "tagger.ll", folder / "test.jsonl", "--only", "-")
     lines = [json.loads(line) for line in run_well(*command, stdin=b"law\n").splitlines()]

@@ -75,6 +75,31 @@ def test_predict_writes_a_file_once_and_again_with_force(folder: Path, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
+@pytest.mark.parametrize("order", [("--search", "beam", "--beam", 2), ("--beam", 2, "--search", "beam")])
+def test_a_beam_may_stand_before_or_after_its_search(folder: Path, order: tuple[object, ...]) -> None:
+    both = (folder / "model.ll", folder / "test.txt")
+    X, _ = ll.load_xmlc(folder / "test.txt")
+    top = ll.load(folder / "model.ll").top_k(X, 5, search="beam", beam=2)
+    rows = predictions(run_well("predict", *both, *order))
+    want = [[label for label in row if label >= 0] for row in top.labels.tolist()]
+    assert [[one["label"] for one in row["labels"]] for row in rows] == want
+    run_well("evaluate", *both, *order)
+    run_well("evaluate", *both, "--search", "beam")
+    run_well("evaluate", *both, "--search", "exact", "--beam", 10)  # one line of options for both searches
+
+
+def test_predict_does_not_replace_what_it_reads(folder: Path, tmp_path: Path) -> None:
+    data, gain = tmp_path / "data.txt", tmp_path / "gain.txt"
+    data.write_bytes((folder / "test.txt").read_bytes())
+    gain.write_text("1\n" * 9)
+    (tmp_path / "link.txt").symlink_to(data)
+    for out in (data, tmp_path / "link.txt", gain):
+        command = ("predict", folder / "model.ll", data, "--gain", gain, "-o", out)
+        for force in ((), ("--force",)):
+            assert f"{out} is read by this command" in complaint(*command, *force)
+    assert data.read_bytes() == (folder / "test.txt").read_bytes()
+
+
 def test_predict_refuses_a_device_and_a_missing_folder(folder: Path, tmp_path: Path) -> None:
     both = folder / "model.ll", folder / "test.txt"
     assert "/dev/null" in complaint("predict", *both, "-o", "/dev/null", "--force")

@@ -111,6 +111,36 @@ def test_faulty_rows_are_counted_and_the_first_named_or_refused(tmp_path: Path) 
     assert not (tmp_path / "s.ll").exists()
 
 
+def test_rows_that_a_stray_quote_swallowed_are_reported_or_refused(tmp_path: Path) -> None:
+    rows = [f"{n},{'' if n not in (6, 201) else chr(34)}olive oil,x" for n in range(1, 301)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["id,text,tags", *rows]))
+    result = run("train", path, "-o", tmp_path / "m.ll", "--trees", 1)
+    assert result.status == 0
+    assert "1 of 105 rows could not be read (skipped)" in result.stderr
+    assert f"{path}, line 7: must close its quotes" in result.stderr
+    assert f"{path}, line 7" in complaint("train", path, "-o", tmp_path / "s.ll", "--strict")
+    path.write_text("\n".join(["id,text,tags", *rows[:200]]))
+    result = run("train", path, "-o", tmp_path / "s.ll")
+    assert result.status == 2
+    assert f"{path}, line 7: a quote opens a cell here that no quote closes" in result.stderr
+
+
+def test_a_table_whose_name_does_not_say_so_is_told_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("title,tags\nolive oil,x\nolive bread,y\n")
+    command = ("train", tmp_path / "t.txt", "-o", tmp_path / "m.ll", "--trees", 1)
+    said = complaint(*command)
+    assert "name its fields by --text and --tags, or let its name end in .csv" in said
+    run_well(*command, "--text", "title", "--min-df", 1)
+
+
+@pytest.mark.parametrize("fields", [(), ("--text", "title")])
+def test_a_workbook_must_be_saved_as_csv(tmp_path: Path, fields: tuple[str, ...]) -> None:
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04\x14\x00")
+    said = complaint("train", tmp_path / "t.xlsx", "-o", tmp_path / "m.ll", *fields)
+    assert "t.xlsx is an Excel workbook; save its sheet as CSV" in said
+
+
 def test_br_is_trained_on_texts_too(folder: Path, tmp_path: Path) -> None:
     run_well("train", folder / "train.jsonl", *FIELDS, "--model", "br", "-o", tmp_path / "br.ll")
     assert isinstance(ll.load(tmp_path / "br.ll").estimator_, ll.BR)

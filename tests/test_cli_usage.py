@@ -126,6 +126,26 @@ def test_trying_whether_a_file_can_be_written_leaves_what_is_there(folder: Path,
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
+@pytest.mark.parametrize("checkpoint", ["m.ll", "no/../m.ll", "m.ll/parts"])
+def test_a_checkpoint_where_the_model_shall_be_is_refused_before_reading(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    command = ("train", "no-such-file.txt", "-o", tmp_path / "m.ll", "--checkpoint", tmp_path / checkpoint)
+    assert "--checkpoint must be a folder outside that of -o" in complaint(*command)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_said_with_the_path(folder: Path, tmp_path: Path) -> None:
+    limited = 'ulimit -f 1; "$@"'  # a file that grows too large fails as a full disk does
+    result = shell(limited, "train", folder / "train.txt", "-o", tmp_path / "m.ll", "--trees", 1)
+    assert result.returncode == 2
+    assert f"longleaf: {tmp_path / 'm.ll'}: File too large.\n" in result.stderr
+    out = tmp_path / "out.jsonl"
+    result = shell(limited, "predict", folder / "model.ll", folder / "test.txt", "-o", out)
+    assert (result.returncode, result.stderr) == (2, f"longleaf: {out}: File too large.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 # ------------------------------------------------------------ streams that the caller closed
 
 

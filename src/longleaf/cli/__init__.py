@@ -6,9 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from longleaf import __version__
 from longleaf.cli import _console
@@ -31,7 +32,26 @@ from longleaf.cli.update import update
 DONE, BAD, INTERRUPTED = 0, 2, 130
 """Exit status; 130 is what shells expect after Ctrl-C."""
 
-app = typer.Typer(name="longleaf", no_args_is_help=True, add_completion=False)
+
+def _with_plain_flags(parameters: list[Any]) -> list[Any]:
+    """Let the help show flags as they are typed, without a word for a value that they do not take."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class _Command(typer.core.TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _with_plain_flags(super().get_params(ctx))
+
+
+class _Group(typer.core.TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _with_plain_flags(super().get_params(ctx))
+
+
+app = typer.Typer(name="longleaf", cls=_Group, no_args_is_help=True, add_completion=False)
 for command in (
     demo,
     train,
@@ -48,8 +68,8 @@ for command in (
     convert,
     plan,
 ):
-    app.command()(command)
-app.command("import")(import_)
+    app.command(cls=_Command)(command)
+app.command("import", cls=_Command)(import_)
 
 
 def _print_version(wanted: bool) -> None:

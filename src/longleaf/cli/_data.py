@@ -124,6 +124,15 @@ def check_new_file(path: str, force: bool) -> None:
         raise _ProbedError  # a file can be made there; it is gone again, and what was there stays
 
 
+def check_not_read(out: str, *inputs: str | None) -> None:
+    """Refuse to write over a file that the same command reads."""
+    for path in inputs:
+        if path is None or path == STANDARD_INPUT or not (os.path.exists(out) and os.path.exists(path)):
+            continue
+        if os.path.samefile(out, path):
+            raise DataError(f"{out} is read by this command, which cannot replace it; choose another -o.")
+
+
 def check_new_model(path: str, force: bool, kind: str = "model") -> None:
     """Refuse, before any work, a path that no model (or store) can be saved to or that is taken."""
     try:

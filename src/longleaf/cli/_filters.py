@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -48,15 +49,16 @@ class Filters:
         model : PLT, BR or Tagger
             A model of features knows its labels by number.
         only, never, groups : str, optional
-            Paths; the first two hold a tag per line, the third a tag and its group.
+            Paths; the first two hold a tag per line, the third a tag and its group. A tag may be given by
+            its readable name.
         strict : bool
             Whether an unknown tag is an error.
         """
-        known = tag_index(model)
+        tags = tags_by_word(model)
         filters = cls(
-            None if only is None else _known(only, _read_tags(only), known, strict),
-            None if never is None else _known(never, _read_tags(never), known, strict),
-            None if groups is None else _known_groups(groups, known, strict),
+            None if only is None else _known(only, _read_tags(only), tags, strict),
+            None if never is None else _known(never, _read_tags(never), tags, strict),
+            None if groups is None else _known_groups(groups, tags, strict),
         )
         if filters.only == []:
             raise DataError(f"{only} must name a tag that occurs in training; it names none.")
@@ -80,6 +82,16 @@ def tag_index(model: LabelEstimator | Tagger) -> dict[str, int]:
     """Give the number of each tag; labels of a model of features are their numbers."""
     tags = model.classes_ if isinstance(model, Tagger) else map(str, range(model.n_labels_))
     return {tag: number for number, tag in enumerate(tags)}
+
+
+def tags_by_word(model: LabelEstimator | Tagger) -> dict[str, str]:
+    """Give the tag that a word means: a tag is itself, a readable name is the one tag that has it."""
+    index = tag_index(model)
+    names = (model.names if isinstance(model, Tagger) else None) or {}
+    named = {tag: name for tag, name in names.items() if tag in index}
+    bearers = Counter(named.values())
+    own = {name: tag for tag, name in named.items() if bearers[name] == 1}
+    return own | {tag: tag for tag in index}
 
 
 def filtered_top_k(
@@ -106,9 +118,9 @@ def _read_tags(path: str) -> dict[str, int]:
     return tags
 
 
-def _known(path: str, lines: dict[str, int], known: dict[str, int], strict: bool) -> list[str]:
-    """Keep the tags that the model knows; say how many it does not."""
-    unknown = [tag for tag in lines if tag not in known]
+def _known(path: str, lines: dict[str, int], tags: dict[str, str], strict: bool) -> list[str]:
+    """Keep the tags that the model knows, each once; say how many it does not."""
+    unknown = [word for word in lines if word not in tags]
     if unknown:
         where = f"{unknown[0]!r} in line {lines[unknown[0]]}" if lines[unknown[0]] else repr(unknown[0])
         if strict:
@@ -116,9 +128,11 @@ def _known(path: str, lines: dict[str, int], known: dict[str, int], strict: bool
         _console.note(
             f"{path}: {len(unknown)} of {len(lines)} tags do not occur in training; the first is {where}"
         )
-    return [tag for tag in lines if tag in known]
+    return list(dict.fromkeys(tags[word] for word in lines if word in tags))
 
 
-def _known_groups(path: str, known: dict[str, int], strict: bool) -> dict[str, str]:
-    groups = read_names(open_source(path))
-    return {tag: groups[tag] for tag in _known(path, dict.fromkeys(groups, 0), known, strict)}
+def _known_groups(path: str, tags: dict[str, str], strict: bool) -> dict[str, str]:
+    groups = read_names(open_source(path), "its group")
+    known = _known(path, dict.fromkeys(groups, 0), tags, strict)
+    group = {tags[word]: groups[word] for word in groups if word in tags}
+    return {tag: group[tag] for tag in known}

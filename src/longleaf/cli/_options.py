@@ -28,6 +28,25 @@ def not_empty(path: str | None) -> str | None:
     return path
 
 
+def check_tail(tail: float | None) -> float | None:
+    """Refuse a tail dial that is not a finite number of at least 0."""
+    if tail is not None and not 0 <= tail < math.inf:
+        raise typer.BadParameter(f"--tail must be a finite number of at least 0; got {tail:g}.")
+    return tail
+
+
+def check_beam(context: typer.Context, beam: int) -> int:
+    """Refuse a beam where nobody said how to search: it would silently not be used."""
+    if _is_given(context, "beam") and not _is_given(context, "search"):
+        raise typer.BadParameter("--beam needs --search beam; the exact search has no beam.")
+    return beam
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 def check_memory(size: str | None) -> str | None:
     """Refuse what is not a size."""
     try:
@@ -101,8 +120,8 @@ Tail = Annotated[
     float | None,
     typer.Option(
         "--tail",
-        min=0.0,
         metavar="T",
+        callback=check_tail,
         help="The tail dial: 0 is plain precision, 1 is PS-PLT, which values rare labels by their inverse "
         "propensity; anything between is a trade.",
     ),
@@ -117,10 +136,17 @@ Propensity = Annotated[
 ]
 SearchOption = Annotated[
     Search,
-    typer.Option("--search", help="Provably the best labels, or only the best nodes of each tree level."),
+    typer.Option(
+        "--search",
+        help="Provably the best labels, or only the best nodes of each tree level.",
+        is_eager=True,
+    ),
 ]
 Beam = Annotated[
-    int, typer.Option("--beam", min=1, metavar="N", help="Nodes kept per level with --search beam.")
+    int,
+    typer.Option(
+        "--beam", min=1, metavar="N", help="Nodes kept per level with --search beam.", callback=check_beam
+    ),
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")

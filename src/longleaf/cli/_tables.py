@@ -17,6 +17,7 @@ from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data, open_source
+from longleaf.io._formats import refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
@@ -42,11 +43,28 @@ def data_form(path: str) -> str | None:
         return TABLE
     if not Path(path).is_file():
         return None
-    with closing(read_chunks(path)) as chunks:
-        head = b"".join(islice(chunks, 2))[:HEAD_BYTES]  # the first piece is of a few bytes
+    head = _head(path)
+    refuse_workbook(head, path)
     if head.startswith((b"{", b"PAR1", b"\xef\xbb\xbf{")):
         return TABLE
     return XMLC if XMLC_HEADER.match(head) else None
+
+
+def refuse_nameless_table(path: str) -> None:
+    """Refuse a file that begins with a word, as a CSV header does: nothing says that it holds texts."""
+    if path == STANDARD_INPUT or not Path(path).is_file():
+        return
+    start = _head(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start and not start[:1].isdigit():
+        raise DataError(
+            f"{path} must begin with rows features labels, as an XMLC file does, or be a table of texts: "
+            "then name its fields by --text and --tags, or let its name end in .csv."
+        )
+
+
+def _head(path: str) -> bytes:
+    with closing(read_chunks(path)) as chunks:
+        return b"".join(islice(chunks, 2))[:HEAD_BYTES]  # the first piece is of a few bytes
 
 
 def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[str, Any]) -> None:
@@ -169,7 +187,7 @@ def load_tag_gain(path: str, tagger: Tagger) -> npt.NDArray[np.float64]:
     """Read what tags are worth from a file of a tag and a number per line; the others are worth 1."""
     number = {tag: place for place, tag in enumerate(tagger.classes_)}
     gains = np.ones(len(number))
-    for tag, text in read_names(open_source(path)).items():
+    for tag, text in read_names(open_source(path), "a number").items():
         try:
             gain = float(text)
         except ValueError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,7 +15,7 @@ from longleaf._positive_weight import check_positive_weight
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
-from longleaf.cli._tables import STORE, TABLE, XMLC, data_form
+from longleaf.cli._tables import STORE, TABLE, XMLC, data_form, refuse_nameless_table
 from longleaf.io import storage
 from longleaf.plt import TREES
 
@@ -45,6 +47,12 @@ def check_threshold(threshold: float | None) -> float | None:
     return threshold
 
 
+def check_apart(checkpoint: str, out: str) -> None:
+    """Refuse, before any work, a checkpoint that stands where the model shall be, or within that folder."""
+    if Path(os.path.realpath(checkpoint)).is_relative_to(os.path.realpath(out)):
+        raise DataError(f"--checkpoint must be a folder outside that of -o; got {checkpoint} and {out}.")
+
+
 def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
     """Read a number above 0 or one of the names."""
     try:
@@ -64,6 +72,8 @@ def is_table(path: str, about_texts: dict[str, Any]) -> bool:
     if about_texts and form in (XMLC, STORE):
         found = "an XMLC file" if form == XMLC else "a folder"
         raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {path} is {found}.")
+    if form is None and not about_texts:
+        refuse_nameless_table(path)
     return bool(about_texts) or form == TABLE
 
 

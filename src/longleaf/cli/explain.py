@@ -10,7 +10,7 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, open_source
-from longleaf.cli._filters import Filters
+from longleaf.cli._filters import Filters, tags_by_word
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.models import load
@@ -36,7 +36,8 @@ def explain(
         str, typer.Option("--text", metavar="TEXT", help="The text to tag; - reads standard input.")
     ],
     tag: Annotated[
-        str | None, typer.Option("--tag", metavar="TAG", help="The tag to explain; left out, the best few.")
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="The tag to explain, or its name; left out, the best few."),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many tags without --tag.")] = 3,
     tail: _options.Tail = None,
@@ -59,7 +60,7 @@ def explain(
         text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("--text must hold at least one word; got none.")
-    scores: dict[str, float | None] = {tag: None} if tag is not None else {}
+    scores: dict[str, float | None] = {_meant(tag, tagger): None} if tag is not None else {}
     if tag is None:
         filters = Filters.read(tagger, only=only, never=never, groups=groups)
         found = tagger.suggest([text], k, tail=tail, **vars(filters))[0]
@@ -72,6 +73,16 @@ def explain(
         console.print(_in_brief(explanation, score), soft_wrap=True)
         if console.is_terminal:
             console.print(_coloured(text, explanation))
+
+
+def _meant(word: str, tagger: Tagger) -> str:
+    """Give the tag that a word means, by itself or by its readable name; refuse a name of several tags."""
+    tag = tags_by_word(tagger).get(word)
+    names = tagger.names or {}
+    bearers = [one for one in tagger.classes_ if names.get(one) == word]
+    if tag is None and bearers:
+        raise DataError(f"--tag must name one tag; {word!r} is the name of {' and '.join(bearers[:2])}.")
+    return word if tag is None else tag
 
 
 def _in_brief(found: Explanation, score: float | None) -> Text:

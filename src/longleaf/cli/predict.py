@@ -14,7 +14,7 @@ import typer
 from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
-from longleaf.cli._data import check_features_match, check_new_file, load_data, load_gain
+from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
 from longleaf.cli._filters import Filters
 from longleaf.cli._lines import (
     Describe,
@@ -27,7 +27,7 @@ from longleaf.cli._lines import (
 )
 from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
 from longleaf.io.names import read_names
-from longleaf.io.streams import open_replacing
+from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
 from longleaf.tagger import Tagger
@@ -81,6 +81,7 @@ def predict(
     if [data, gain, only, never, groups].count("-") > 1:
         raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     if out != STANDARD_OUTPUT:
+        check_not_read(out, data, gain, names, only, never, groups)
         check_new_file(out, force)
     elif sys.stdout is None:
         raise DataError("Standard output is closed; name a file by -o.")
@@ -90,6 +91,8 @@ def predict(
     trained = label_model(loaded)
     about_texts = given(text=text, names=names, strict=strict) | ({"show-words": True} if show_words else {})
     check_form_matches(data, loaded, about_texts)
+    if names is not None and isinstance(loaded, Tagger):
+        loaded.names = read_names(names)
     dial: dict[str, Any] = {
         "tail": tail,
         "propensity": _options.parse_propensity(propensity, trained),
@@ -104,8 +107,6 @@ def predict(
         reader: TableReader | None = None
         describe: Describe = as_label
         if isinstance(loaded, Tagger):
-            if names is not None:
-                loaded.names = read_names(names)
             fields = loaded.fields_ | given(text=text) | {"tags": None}
             reader = stack.enter_context(open_table(data, fields, strict=strict))
             batches, describe = text_batches(reader, loaded), as_tag(loaded)
@@ -135,6 +136,7 @@ def _load_gain(path: str, model: LabelEstimator | Tagger) -> npt.NDArray[np.floa
 def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:
     """Give where lines go, and a bar if that is not the terminal itself."""
     if out == STANDARD_OUTPUT:
+        stack.enter_context(naming_what_is_full("Standard output"))
         return sys.stdout.buffer, None
     file = stack.enter_context(open_replacing(out))
     return file, stack.enter_context(_console.progress_bar("predicting"))

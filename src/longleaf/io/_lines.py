@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -19,6 +20,9 @@ WIDE = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+FIRST_END = re.compile(rb"\r[^\n]|\n")
+"""Where the first line ends: by a lone CR, as old Macs wrote, or by an LF with or without a CR."""
 
 
 class Line(NamedTuple):
@@ -40,6 +44,8 @@ def peek(chunks: Iterator[bytes], size: int = 4096) -> tuple[bytes, Iterator[byt
 def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[Line]:
     """Cut a stream into lines and decode each; a byte order mark says UTF-8, UTF-16 or UTF-32.
 
+    Lines end by LF, and by CR where the first one does; such a CR is given as LF.
+
     Parameters
     ----------
     chunks : iterator of bytes
@@ -56,7 +62,7 @@ def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator
     if wide is not None:
         decoded = codecs.iterdecode(chunks, wide, "replace")
         chunks = (piece.encode("utf-8", "surrogatepass") for piece in decoded)
-    for number, raw in enumerate(_split(chunks, longest), start=1):
+    for number, raw in enumerate(_split(_with_line_feeds(chunks), longest), start=1):
         if raw is None:
             yield Line(number, None, True)
             continue
@@ -66,6 +72,15 @@ def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator
             yield Line(number, raw.decode("utf-8"), True)
         except UnicodeDecodeError:
             yield Line(number, raw.decode(FALLBACK, "replace"), False)
+
+
+def _with_line_feeds(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Turn each CR into LF if the first line ends by a CR alone."""
+    head, chunks = peek(chunks)
+    end = FIRST_END.search(head)
+    if end is None or end[0] == b"\n":
+        return chunks
+    return (chunk.replace(b"\r", b"\n") for chunk in chunks)
 
 
 def _split(chunks: Iterable[bytes], longest: int) -> Iterator[bytes | None]:

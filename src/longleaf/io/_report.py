@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from longleaf._validation import DataError
+from longleaf.io._lines import Line
 
 FIRST = 3
 """How many offenders of each kind are named."""
@@ -85,3 +86,12 @@ class ReadReport:
                 lines.append(f"{self.counts[kind]} of {self.rows} rows {says} ({fate}); the first:")
                 lines += [f"  {sentence}" for sentence in self.first[kind]]
         return "\n".join(lines)
+
+
+def add_line_problem(line: Line, longest: int, report: ReadReport) -> None:
+    """Count a line that is longer than ``longest`` bytes, or else not UTF-8."""
+    place = f"line {line.number}"
+    if line.text is None:
+        report.add("too long", place, f"must have at most {longest} bytes; it has more.")
+    else:
+        report.add("encoding", place, "must be UTF-8; it holds other bytes.")

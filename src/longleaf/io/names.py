@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +15,7 @@ from longleaf.io.streams import Source, read_chunks, source_name
 HEADERS = ("tag", "id", "label")
 
 
-def read_names(source: Source) -> dict[str, str]:
+def read_names(source: Source, value: str = "its name") -> dict[str, str]:
     """Read a mapping of tags to names (or to groups).
 
     Parameters
@@ -22,6 +23,8 @@ def read_names(source: Source) -> dict[str, str]:
     source : str, path-like or binary file object
         One JSON object, or lines of a tag and its name, separated by a tab, semicolon or comma; a first line
         that calls its first column tag, id or label is a header. It may be compressed.
+    value : str
+        What errors call that which stands beside a tag.
 
     Returns
     -------
@@ -42,17 +45,33 @@ def read_names(source: Source) -> dict[str, str]:
     first = next((line for line in lines if line.strip()), "")
     delimiter = next((mark for mark in "\t;," if mark in first), "\t")
     names: dict[str, str] = {}
-    reader = csv.reader(lines, delimiter=delimiter)
-    for values in reader:
-        if values and len(values) != 2:
-            raise DataError(
-                f"{name}, line {reader.line_num} must be a tag and its name; got {len(values)} fields."
-            )
-        if values and not (not names and values[0].strip().lower() in HEADERS):
+    for number, values in _rows(lines, delimiter, name):
+        if len(values) != 2:
+            raise DataError(f"{name}, line {number} must be a tag and {value}; got {_counted(values)}.")
+        if not (not names and values[0].strip().lower() in HEADERS):
             names.setdefault(values[0].strip(), values[1].strip())
     if not names:
         raise DataError(f"{name} must name at least one tag; it names none.")
     return names
+
+
+def _rows(lines: list[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Give the line and the fields of each row that is not blank."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    number = 1
+    try:
+        for values in reader:
+            if reader.line_num > number:  # no name has two lines: a quote is open
+                raise DataError(f"{name}, line {number} must close its quotes; it goes on in the next line.")
+            if values:
+                yield number, values
+            number += 1
+    except csv.Error as error:
+        raise DataError(f"{name}, line {number} cannot be read: {error}.") from None
+
+
+def _counted(values: list[str]) -> str:
+    return "1 field" if len(values) == 1 else f"{len(values)} fields"
 
 
 def _from_json(text: str, name: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -20,6 +21,7 @@ Source = str | os.PathLike[str] | BinaryIO
 """A path, or a binary file object that is read from where it stands and left open."""
 
 CHUNK = 1 << 20
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
 
 
@@ -114,13 +116,24 @@ class _Rejoined(io.RawIOBase):
 
 
 @contextmanager
+def naming_what_is_full(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give errors of a full disk the name of what was being written, which the system leaves out."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in NO_ROOM:
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
 def open_replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a new file beside `path`, compressed by its suffix, that takes its place once it is complete."""
     target = Path(path)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     form = target.suffix.removeprefix(".")
     try:
-        with open(beside, "xb") as file:
+        with naming_what_is_full(path), open(beside, "xb") as file:
             if form in MAGIC.values():
                 with _open_compressed(file, form, "wb") as stream:
                     yield stream

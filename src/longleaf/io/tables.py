@@ -5,26 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from pathlib import PurePath
 from typing import Any, NamedTuple, Self
 
 from longleaf._validation import DataError, check_choice, check_count
+from longleaf.io._csv import csv_rows
+from longleaf.io._formats import FORMATS, guess_format, refuse_workbook, table_format
 from longleaf.io._lines import LONGEST_LINE, peek
 from longleaf.io._report import ReadReport
-from longleaf.io._rows import Row, csv_rows, json_rows, parquet_rows
-from longleaf.io.streams import MAGIC, Source, read_chunks, source_name
+from longleaf.io._rows import Row, json_rows, parquet_rows
+from longleaf.io.streams import Source, read_chunks, source_name
 
-FORMATS = ("jsonl", "csv", "tsv", "parquet")
-SUFFIXES = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+__all__ = ["Record", "TableReader", "read_table", "table_format"]
+
 DEFAULT_TEXT = ("title", "abstract", "text")
 """The text fields where none are named: those of these that the first row (or the header) has."""
 
@@ -39,14 +31,6 @@ class Record(NamedTuple):
     text: str
     tags: list[str]
     row: int
-
-
-def table_format(source: Source) -> str | None:
-    """Tell the format of a table by its name, a compression's suffix aside; None if that does not say."""
-    path = PurePath(source_name(source))
-    if path.suffix.lower().removeprefix(".") in MAGIC.values():
-        path = path.with_suffix("")
-    return SUFFIXES.get(path.suffix.lower())
 
 
 def read_table(
@@ -193,7 +177,8 @@ class TableReader:
 
     def _open(self, source: Source, format: str | None, longest: int) -> Iterator[Row]:
         head, chunks = peek(self._chunks)
-        format = format or table_format(source) or _guess_format(head)
+        refuse_workbook(head, self.report.source)
+        format = format or table_format(source) or guess_format(head)
         if format == "jsonl":
             if head.lstrip().startswith(b"["):
                 name = self.report.source
@@ -208,6 +193,10 @@ class TableReader:
         return rows
 
     def _check_columns(self, columns: list[str]) -> None:
+        # columns without a name, as a spreadsheet leaves behind, cannot be asked for and may be several
+        twice = next((name for name in columns if name and columns.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{self.report.source} must name each column once; it has {twice!r} twice.")
         self.text_fields = self.text_fields or _default_text(columns, self.report.source)
         wanted = self.text_fields + ([self.tags_field] if self.tags_field is not None else [])
         for name in wanted:
@@ -223,8 +212,8 @@ class TableReader:
         missing = [name for name in self.text_fields if fields.get(name) is None]
         joined = " ".join(text for text in texts if text)
         if not joined.strip():
-            fault = f"must have text in {_named(self.text_fields)}; it has {_named(fields)}."
-            self.report.add("no text", place, fault)
+            found = _found(fields, self.text_fields)
+            self.report.add("no text", place, f"must have text in {_named(self.text_fields)}; {found}.")
             return None
         if missing:
             self.report.add("missing field", place, f"must have the field {missing[0]!r}; it has none.")
@@ -235,7 +224,8 @@ class TableReader:
         if self.tags_field is not None:
             tags = _as_tags(fields.get(self.tags_field), self.separator)
             if not tags and not self._keep_untagged:
-                self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; it has none.")
+                found = _found(fields, [self.tags_field])
+                self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; {found}.")
                 return None
         return Record(identity, joined, tags, number)
 
@@ -252,13 +242,6 @@ class TableReader:
         raise DataError(f"None of the {self.report.rows} rows could be used. {offenders[0]}")
 
 
-def _guess_format(head: bytes) -> str:
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return "jsonl" if start.startswith((b"{", b"[")) else "csv"
-
-
 def _default_text(names: list[str], source: str) -> list[str]:
     found = [name for name in DEFAULT_TEXT if name in names]
     if not found:
@@ -268,6 +251,13 @@ def _default_text(names: list[str], source: str) -> list[str]:
 
 def _named(names: Any) -> str:
     return ", ".join(map(str, names)) or "none"
+
+
+def _found(fields: dict[str, Any], wanted: list[str]) -> str:
+    """Say what a row has in place of what is wanted: empty fields, or others."""
+    if any(name in fields for name in wanted):
+        return "it is empty" if len(wanted) == 1 else "they are empty"
+    return f"it has {_named(fields)}"
 
 
 def _as_text(value: Any) -> str | None:

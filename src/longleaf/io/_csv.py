@@ -1,0 +1,164 @@
+"""Rows of fields out of CSV and TSV, one at a time."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+from longleaf._validation import DataError
+from longleaf.io._lines import Line, read_lines
+from longleaf.io._report import ReadReport, add_line_problem
+from longleaf.io._rows import Row
+
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
+"""The line that Excel puts before the header to say what separates the fields."""
+
+MOST_LINES = 20
+"""A cell of more lines is looked at: it may be a long text, or rows that a stray quote swallowed."""
+
+ALIKE = 0.9
+"""The share of a cell's lines that have as many fields as the header, from which on they are rows."""
+
+
+def csv_rows(
+    chunks: Iterator[bytes], delimiter: str | None, longest: int, report: ReadReport
+) -> tuple[list[str], Iterator[Row]]:
+    """Read a header and rows of as many fields; quoted fields may hold line ends.
+
+    Parameters
+    ----------
+    chunks : iterator of bytes
+    delimiter : str or None
+        None for whichever of comma, semicolon and tab is most frequent in the header. A first line such as
+        ``sep=;`` says it, too, and goes before both.
+    longest : int
+        Bytes of the longest line, and characters of the longest field.
+    report : ReadReport
+
+    Returns
+    -------
+    header : list of str
+    rows : iterator of Row
+
+    Raises
+    ------
+    DataError
+        If there is no header, and at the end of the file if a quote is still open.
+    """
+    # The standard library's limit is global and far below the length of real texts; it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), longest))
+    lines = read_lines(chunks, longest)
+    first = _first_line(lines)
+    if first is not None and (said := SEPARATOR_LINE.fullmatch(first.text or "")):
+        delimiter, first = said[1], _first_line(lines)
+    if first is None or first.text is None:
+        raise DataError(f"{report.source} must begin with a line that names its columns; got none.")
+    if delimiter is None:
+        delimiter = max(",;\t", key=first.text.count)
+    table = _Table(_LineFeed(first, lines, longest, report), delimiter, report)
+    return table.header, table.rows()
+
+
+def _first_line(lines: Iterator[Line]) -> Line | None:
+    return next((line for line in lines if line.text is None or line.text.strip()), None)
+
+
+class _LineFeed:
+    """The lines for a CSV reader; knows where it stands, and reports lines that it leaves out."""
+
+    def __init__(self, first: Line, rest: Iterator[Line], longest: int, report: ReadReport) -> None:
+        self._first: Line | None = first
+        self._rest = rest
+        self._longest = longest
+        self._report = report
+        self.number = 0
+        self.left_out = 0
+        self.is_at_end = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        while True:
+            line = self._first or next(self._rest, None)
+            if line is None:
+                self.is_at_end = True
+                raise StopIteration
+            self._first, self.number = None, line.number
+            if line.text is None or not line.is_utf8:
+                add_line_problem(line, self._longest, self._report)
+            if line.text is not None:
+                return line.text
+            self.left_out += 1
+
+
+class _Table:
+    """The header and the rows that the lines of a feed make up."""
+
+    def __init__(self, feed: _LineFeed, delimiter: str, report: ReadReport) -> None:
+        self._feed = feed
+        self._delimiter = delimiter
+        self._report = report
+        self._reader = csv.reader(feed, delimiter=delimiter)
+        try:
+            self.header = [name.strip() for name in self._next() or []]
+        except csv.Error as error:
+            raise DataError(f"{report.source}, line {feed.number}: must name the columns; {error}.") from None
+
+    def rows(self) -> Iterator[Row]:
+        """Give the rows after the header."""
+        while True:
+            place = f"line {self._feed.number + 1}"
+            before = self._feed.left_out
+            try:
+                values = self._next()
+            except csv.Error as error:
+                yield self._broken(place, f"must be a row of {len(self.header)} fields; {error}.")
+                continue
+            for _ in range(self._feed.left_out - before):
+                yield Row(place, None)
+            if values is None:
+                return
+            if values:  # else a blank line
+                yield self._row(place, values)
+
+    def _next(self) -> list[str] | None:
+        """Give the values of the next row; None after the last."""
+        values = next(self._reader, None)
+        # A reader asks for one more line only inside a quote, or when the row before was complete.
+        if values is not None and self._feed.is_at_end:
+            opened = self._feed.number - _lines_after_the_first(values[-1])
+            raise DataError(
+                f"{self._report.source}, line {opened}: a quote opens a cell here that no quote closes; "
+                'close it, or write "" for a quote that is part of the text.'
+            )
+        return values
+
+    def _row(self, place: str, values: list[str]) -> Row:
+        swallowed = next((lines for lines in map(self._swallowed_rows, values) if lines), 0)
+        if swallowed:
+            return self._broken(
+                place, f"must close its quotes; a cell goes on for {swallowed} lines that look like rows."
+            )
+        if len(values) != len(self.header):
+            found = f"must have {len(self.header)} fields, as the header has; got {len(values)}."
+            return self._broken(place, found)
+        return Row(place, dict(zip(self.header, values, strict=True)))
+
+    def _swallowed_rows(self, cell: str) -> int:
+        """Count the lines of a cell if they look like rows: between two stray quotes rows become one cell."""
+        # A table of one column is left alone, as every line of a text looks like a row of it.
+        if len(self.header) == 1 or cell.count("\n") <= MOST_LINES:
+            return 0
+        inner = cell.split("\n")[1:-1]  # the first and the last line are parts of rows
+        alike = sum(line.count(self._delimiter) == len(self.header) - 1 for line in inner)
+        return len(inner) if alike >= ALIKE * len(inner) else 0
+
+    def _broken(self, place: str, what: str) -> Row:
+        self._report.add("broken", place, what)
+        return Row(place, None)
+
+
+def _lines_after_the_first(cell: str) -> int:
+    return cell.removesuffix("\n").count("\n")
