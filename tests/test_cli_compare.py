@@ -115,6 +115,24 @@ def test_the_table_reads_well_and_standard_input_serves_one_model(folder: Path) 
     assert "\x1b" not in said
 
 
+def test_labels_that_no_row_has_get_a_dash_and_a_number_in_json(folder: Path, tmp_path: Path) -> None:
+    model = ll.load(folder / "model.ll")
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    frequent = int(model.label_counts_.argmax())
+    Y = Y.tolil()
+    Y[:, [label for label in range(Y.shape[1]) if label != frequent]] = 0
+    Y[:, frequent] = 1
+    data = tmp_path / "frequent.txt"
+    ll.save_xmlc(data, X, Y.tocsr())
+    for command in (("compare", folder / "model.ll", folder / "worse.ll"), ("evaluate", folder / "model.ll")):
+        lines = run_well(*command, data).splitlines()
+        rows = {name: [line for line in lines if name in line][-1] for name in ("head", "tail")}
+        assert "–" not in rows["head"]
+        assert "–" in rows["tail"]
+    tail = compared(folder / "model.ll", folder / "worse.ll", data)["metrics"]["tail_recall@5"]
+    assert set(tail.values()) == {0.0}
+
+
 @pytest.mark.parametrize(
     ("arguments", "must_say"),
     [

@@ -166,3 +166,10 @@ def test_nobody_answers_on_a_closed_port() -> None:
 def test_a_url_must_be_one() -> None:
     with pytest.raises(ValueError, match="url must begin with http:// or https://"):
         ll.Client("localhost:8000")
+
+
+@pytest.mark.parametrize("key", ["…", "schlüssel", "two\nlines"])
+def test_a_key_must_fit_into_a_header(key: str) -> None:
+    for kind in (ll.Client, ll.AsyncClient):
+        with pytest.raises(ValueError, match="api_key must hold printable ASCII characters only"):
+            kind("http://127.0.0.1:8000", api_key=key)

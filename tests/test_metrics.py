@@ -182,6 +182,12 @@ def test_hand_worked_frequency_table():
     assert unseen == FrequencyBin("unseen", 1, 0, 0, 20.0, 0.0, 0.0, 0.0)
 
 
+def test_a_bin_is_judged_only_if_a_row_has_one_of_its_labels():
+    found = frequency_table([[0], [0, 1]], [[0], [2]], [5, 3, 1, 1, 0], k=1)
+    assert [one.is_judged for one in found] == [True, True, False, False]
+    assert [one.recall for one in found if not one.is_judged] == [0.0, 0.0], "numbers stay numbers"
+
+
 def test_labels_of_the_same_frequency_stay_together():
     assert [row.labels for row in frequency_table([[0]], [[0]], [2, 2, 2, 2])] == [4, 0, 0, 0]
     assert [row.labels for row in frequency_table([[0]], [[0]], [0, 0])] == [0, 0, 0, 2]

@@ -4,8 +4,10 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
+import longleaf as ll
 from cli_helpers import complaint, run, run_well
 from cli_tables import FIELDS, table, write_jsonl
 from report_pages import FAST, Page, fill_models
@@ -37,6 +39,30 @@ def test_an_existing_page_is_kept_unless_forced_also_for_one_classifier_per_labe
     (tmp_path / "full" / "file").touch()
     sentence = complaint(*command[:-1], tmp_path / "new.html", "--figures", tmp_path / "full")
     assert "empty folder" in sentence
+
+
+def test_labels_that_no_row_has_get_a_dash(folder: Path, tmp_path: Path) -> None:
+    X, Y = ll.load_xmlc(folder / "test.txt")
+    frequent = int(ll.load(folder / "model.ll").label_counts_.argmax())
+    own = np.zeros(Y.shape)
+    own[:, frequent] = 1
+    ll.save_xmlc(tmp_path / "frequent.txt", X, own)
+    run_well("report", folder / "model.ll", tmp_path / "frequent.txt", "-o", tmp_path / "p.html", *FAST)
+    page = Page((tmp_path / "p.html").read_text())
+    assert page.cells("overview")["recall@5, tail"] == ["–"] * 3
+    assert page.cells("recall")["tail"][1:] == ["–"] * 3
+    assert "–" not in page.cells("overview")["recall@5, head"]
+    assert "recall of tail labels" not in page.text
+
+
+def test_the_same_plot_of_two_models_has_the_same_ticks() -> None:
+    from longleaf.report import canvas, plots
+
+    drawn = [plots.frequency(np.arange(1, most)) for most in (30, 3000)]
+    canvas.share_limits(drawn)
+    for which in ("x", "y"):
+        few, many = (getattr(axes, f"get_{which}ticks")().tolist() for axes in drawn)
+        assert few == many
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(folder: Path, tmp_path: Path) -> None:

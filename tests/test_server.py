@@ -140,8 +140,8 @@ def test_an_explanation_points_into_the_text(service: Running, tagger: ll.Tagger
 def test_feedback_is_kept_as_rows_to_train_on(service: Running, tmp_path: Path) -> None:
     for text, accepted, rejected in (
         ("virgin oil", ["1264"], ["2437"]),
-        ("a herring", ["2437"], []),
-        ("nothing", [], ["1085"]),
+        ("a herring", ["sea fish", "2437"], []),  # a name, and the tag that it stands for
+        ("nothing", [], ["France"]),
     ):
         body = {"text": text, "accepted": accepted, "rejected": rejected}
         assert service.call("/v1/feedback", body).status == 200
@@ -162,7 +162,8 @@ def test_feedback_is_kept_as_rows_to_train_on(service: Running, tmp_path: Path) 
     [
         ({"text": "a"}, "at least one"),
         ({"text": "a", "accepted": ["x"]}, "accepted must name tags"),
-        ({"text": "a", "accepted": ["1264"], "rejected": ["1264"]}, "'1264' is both"),
+        ({"text": "a", "accepted": ["1264"], "rejected": ["olive oil"]}, "'1264' is both"),
+        ({"text": "a", "tags": ["1264"]}, "Fields must be among text, accepted, rejected; got 'tags'"),
         ({"accepted": ["1264"]}, "text must be given"),
     ],
 )

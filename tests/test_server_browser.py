@@ -152,6 +152,22 @@ def test_any_tag_can_be_asked_about(page: Any) -> None:
     page.wait_for_selector(".item.open[data-tag='2002'] .words")
 
 
+def test_a_tag_that_is_not_there_is_said_so(page: Any) -> None:
+    page.fill("#ask", "zucchini")
+    page.wait_for_selector("#no-tag:not([hidden])")
+    assert page.locator("#no-tag").inner_text() == "No tag matches “zucchini”."
+    page.fill("#ask", "")
+    page.wait_for_selector("#no-tag", state="hidden")
+
+
+def test_keys_are_named_where_they_work(page: Any) -> None:
+    assert page.locator("#keys").is_visible()
+    page.click("#tab-tree")
+    page.wait_for_selector("#keys", state="hidden")
+    page.click("#tab-suggest")
+    page.wait_for_selector("#keys")
+
+
 def test_the_label_tree_can_be_walked_to_a_tag_and_back(page: Any) -> None:
     page.fill("#text", TEXT)
     page.click("#tab-tree")

@@ -58,6 +58,23 @@ def test_it_clones_pickles_and_works_in_pipelines_and_searches(tagger):
     assert cross_val_score(ll.Tagger(small()), TEXTS, TAGS, cv=3).shape == (3,)
 
 
+def test_parts_that_were_left_out_are_made_when_a_search_sets_their_parameters():
+    grid = {"estimator__C": [0.01, 16.0], "vectorizer__min_df": [1, 2]}
+    found = GridSearchCV(ll.Tagger(), grid, cv=2).fit(TEXTS, TAGS).best_estimator_
+    assert found.estimator.C == found.estimator_.C == 16.0
+    assert clone(found).get_params()["vectorizer__min_df"] == found.vectorizer_.min_df
+    one = ll.Tagger().set_params(vectorizer__min_df=2, estimator=ll.BR(n_jobs=3))
+    assert (one.vectorizer.n_jobs, one.vectorizer.min_df) == (3, 2)
+    assert ll.Tagger().set_params(estimator__n_trees=1).vectorizer is None
+    assert ll.Tagger().set_params(names={"a": "b"}).get_params() == {
+        "estimator": None,
+        "vectorizer": None,
+        "names": {"a": "b"},
+    }
+    with pytest.raises(ValueError, match="Invalid parameter 'D' for estimator PLT"):
+        ll.Tagger().set_params(estimator__D=1)
+
+
 def _through_joblib(model):
     buffer = io.BytesIO()
     joblib.dump(model, buffer)

@@ -58,6 +58,8 @@ class _Asking:
             raise ValueError(f"url must begin with http:// or https://; got {url!r}.")
         if retries < 0 or batch < 1:
             raise ValueError(f"retries must be at least 0 and batch at least 1; got {retries} and {batch}.")
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+            raise ValueError("api_key must hold printable ASCII characters only; it is sent in a header.")
         self.url, self.retries, self.batch = url.rstrip("/"), retries, batch
         self._http = self._connect(
             base_url=self.url,
@@ -119,6 +121,7 @@ class Client(_Asking):
     batch : int
         Texts a request; more are sent in several.
     api_key : str, optional
+        Printable ASCII characters.
 
     Examples
     --------

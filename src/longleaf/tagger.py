@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf._base.estimator import LabelEstimator
 from longleaf._tagging import files
 from longleaf._tagging.learning import TagLearner
+from longleaf._tagging.parts import default_vectorizer, with_named_parts
 from longleaf._tagging.suggest import Suggestion, Worth, best_labels, ready_texts
 from longleaf._tagging.tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
 from longleaf._validation import check_choice, check_count
@@ -22,7 +23,6 @@ from longleaf.explain import explain_row
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.plt import PLT
-from longleaf.text import TextVectorizer
 from longleaf.words import Explanation, Words, in_words
 
 UNSEEN = ("ignore", "add", "error")
@@ -79,6 +79,11 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
         self.vectorizer = vectorizer
         self.names = names
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of the parts (``estimator__C``); a part that was left out is then made."""
+        super().set_params(**with_named_parts(params, self.estimator, self.vectorizer))
+        return self
 
     def fit(
         self,
@@ -138,8 +143,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
             raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
-        default = TextVectorizer(n_jobs=estimator.n_jobs)
-        vectorizer = default if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer = default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
         X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
@@ -174,7 +178,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         k : int
             How many tags a text.
         tail : float, optional
-            The tail dial: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
+            The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional
             What a tag is worth, at least 0; 1 for those that are left out. Not together with ``tail``.
         only, never : iterable of str, optional

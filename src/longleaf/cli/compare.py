@@ -16,6 +16,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
 from longleaf.cli._tables import check_both_match, given, label_model, read_judged
+from longleaf.cli.evaluate import NOTHING_TO_FIND
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
 from longleaf.metrics import compare as judge
 from longleaf.models import load
@@ -196,10 +197,15 @@ def _table(metrics: dict[str, Difference], bins: list[FrequencyBin], k: int, con
         + (f" of {one.min_count} to {one.max_count} rows" if one.max_count else "")
         for one in bins
     }
+    empty = {f"{one.name}_recall@{k}" for one in bins if not one.is_judged}
     for name, one in metrics.items():
         if name not in about or (one.a or one.b or not name.startswith("unseen")):
             colour = "" if not one.is_clear else "green" if one.difference > 0 else "red"
-            interval = f"{one.low:+.2f} to {one.high:+.2f}"
-            numbers = (f"{one.a:.2f}", f"{one.b:.2f}", f"{one.difference:+.2f}", interval)
+            numbers = [NOTHING_TO_FIND] * 4 if name in empty else _numbers(one)
             table.add_row(about.get(name, name), *numbers, style=colour)
     return table
+
+
+def _numbers(one: Difference) -> list[str]:
+    interval = f"{one.low:+.2f} to {one.high:+.2f}"
+    return [f"{one.a:.2f}", f"{one.b:.2f}", f"{one.difference:+.2f}", interval]

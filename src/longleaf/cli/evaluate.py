@@ -23,6 +23,8 @@ from longleaf.tagger import Tagger
 if TYPE_CHECKING:
     from rich.table import Table
 
+NOTHING_TO_FIND = "–"
+"""Stands for a share of a group of labels that no judged row has: a 0 would look like a failure."""
 NAMES = {
     "p": "precision",
     "recall": "recall",
@@ -119,7 +121,8 @@ def _bin_table(bins: list[FrequencyBin], k: int) -> Table:
     for name in ("number", "rows in training", "share", f"recall@{k}", f"precision@{k}", f"coverage@{k}"):
         table.add_column(name, justify="right")
     for one in bins:
-        shares = (one.share, one.recall, one.precision, one.coverage)
         counts = f"{one.min_count} to {one.max_count}" if one.max_count else "none"
-        table.add_row(one.name, str(one.labels), counts, *(f"{share:.1f}" for share in shares))
+        found = (one.recall, one.precision, one.coverage)
+        shares = [f"{share:.1f}" if one.is_judged else NOTHING_TO_FIND for share in found]
+        table.add_row(one.name, str(one.labels), counts, f"{one.share:.1f}", *shares)
     return table

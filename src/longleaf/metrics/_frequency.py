@@ -45,6 +45,11 @@ class FrequencyBin:
     precision: float
     coverage: float
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judged row has a label of the bin; if none has, its zeros say nothing of the model."""
+        return self.share > 0
+
 
 def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int = 5) -> list[FrequencyBin]:
     """Judge ranked labels apart for frequent and rare labels.

@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 INK, MUTED, GRID, PAPER = "#1a2421", "#5d6b66", "#dfe5e2", "#fffffe"
 BLUE, ORANGE, GREEN, PURPLE = "#2a66ad", "#c8610f", "#2b7d4b", "#7a4fa3"
@@ -103,6 +104,18 @@ def share_limits(many: Sequence[Axes]) -> None:
         low, high = min(one[0] for one in limits), max(one[1] for one in limits)
         for axes in many:
             getattr(axes, f"set_{which}lim")(low, high)
+            if getattr(axes, f"get_{which}scale")() == "log":
+                plain_log_ticks(axes, which)  # which ticks there is room for depends on the limits
+
+
+def plain_log_ticks(axes: Axes, which: str) -> None:
+    """Write 100 and not 10 to the power of 2; 2 and 5 between, where there is room."""
+    for name in which:
+        low, high = getattr(axes, f"get_{name}lim")()
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * max(low, 1e-9) else (1,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def as_file(axes: Axes, form: str) -> bytes:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+NOTHING_TO_FIND = "–"
+"""Stands for the recall of labels that no judged row has: a 0 would look like a failure."""
+
 
 class Html(str):
     """Text that is HTML already."""

@@ -18,6 +18,8 @@ from longleaf.report.problem import Floats, Ints, Problem, Side
 
 LEAST_TRUE = 5
 """True rows that a label must have to be called hard: below, one miss decides."""
+HARD_RECALL = 0.5
+"""Recall below which a label is called hard."""
 TIMED_ROWS = 200
 GRID_A, GRID_B = (0.4, 0.5, 0.55, 0.6, 0.7), (0.4, 1.5, 2.6)
 """Around the constants of all data sets of the paper."""
@@ -163,8 +165,8 @@ class HardLabel:
 def hardest_labels(
     problem: Problem, changes: Sequence[LabelChange], after: Answer, most: int
 ) -> list[HardLabel]:
-    """Give the labels of the lowest recall by the better of two answers, the most missed rows first."""
-    missed = (one for one in changes if max(one.before, one.after) < one.true)
+    """Give labels that the better of two answers finds in less than half of their rows, the worst first."""
+    missed = (one for one in changes if max(one.before, one.after) < HARD_RECALL * one.true)
     known = [one for one in missed if one.count and one.true >= LEAST_TRUE]
     known.sort(key=lambda one: (max(one.before, one.after) / one.true, -one.true, one.label))
     by_label = problem.truth.tocsc()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from longleaf.metrics import Difference, compare
 from longleaf.report import plots
 from longleaf.report.answers import Answer
-from longleaf.report.markup import Html, join, table, tag
+from longleaf.report.markup import NOTHING_TO_FIND, Html, join, table, tag
 from longleaf.report.measures import LEAST_TRUE, LabelChange, label_changes
 from longleaf.report.problem import Problem
 from longleaf.report.sections import Section, draw
@@ -40,7 +40,9 @@ def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int
         plain, rare = study.ends
         found = difference(problem, plain, rare, samples, seed)
         headings = (f"{study.letter}, percent" if study.letter else "percent", "tail 0", "tail 1", "change")
-        rows = [(_metric(key), *_cells(found[key])) for key in keys]
+        empty = {f"{one.name}_recall@{problem.k}" for one in plain.bins if not one.is_judged}
+        nothing = (NOTHING_TO_FIND,) * 3
+        rows = [(_metric(key), *(nothing if key in empty else _cells(found[key]))) for key in keys]
         parts += [tag("p", _sentence(problem, study, found), class_="headline")]
         parts += [table(f"overview{study.letter}", headings, rows)]
     return Section(
@@ -126,17 +128,15 @@ def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
             "tail 1",
         )
         named = table(f"hardest{study.letter}", headings, rows, words=2)
-        none = tag(
-            "p", f"No label with at least {LEAST_TRUE} true rows is ever missed at both ends of the dial."
-        )
+        none = tag("p", f"Every such label with {LEAST_TRUE} true rows or more is found in half of them.")
         parts.append(named if rows else none)
     return Section(
         "hardest",
         "The hardest labels",
-        f"Labels that training knows, with at least {LEAST_TRUE} true rows here, of which the fewest are "
-        "found, at either end of the dial. “Instead” is the wrong label that most often stood among the "
-        f"first {problem.k} (in brackets: times) where this one was missed at tail 1: it may be a near "
-        "synonym, or the truth may be incomplete.",
+        f"Labels that training knows, with at least {LEAST_TRUE} true rows here, that are found in fewer "
+        "than half of them at either end of the dial, the worst first. “Instead” is the wrong label that "
+        f"most often stood among the first {problem.k} (in brackets: times) where this one was missed at "
+        "tail 1: it may be a near synonym, or the truth may be incomplete.",
         body=join(parts),
     )
 
@@ -193,7 +193,7 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     change = round(scored.b, 1) - round(scored.a, 1)
     moves = "stays at" if not change else f"{'rises' if change > 0 else 'falls'} from {scored.a:.1f} to"
     tail = f"recall of tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f}&nbsp;%</b>, "
-    tail = tail if study.answers[0].bins[2].labels else ""
+    tail = tail if study.answers[0].bins[2].is_judged else ""
     return Html(
         f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} "
         f"<b>{scored.b:.1f}</b>, {tail}and p@{at} goes to {first.b:.1f}&nbsp;%."

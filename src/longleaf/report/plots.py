@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.report import canvas
@@ -40,7 +40,7 @@ def frequency(counts: Ints) -> Axes:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.8)
-    _plain_numbers(axes, "xy")
+    canvas.plain_log_ticks(axes, "xy")
     canvas.add_legend(axes)
     return axes
 
@@ -129,7 +129,7 @@ def nodes(answers: Sequence[Answer], all_nodes: int) -> Axes:
     )  # fmt: skip
     axes.set_xscale("log")
     axes.grid(axis="x", visible=False)
-    _plain_numbers(axes, "x")
+    canvas.plain_log_ticks(axes, "x")
     canvas.add_legend(axes, 2)
     return axes
 
@@ -146,7 +146,7 @@ def row_times(costs: Mapping[str, Cost]) -> Axes:
     slowest = max(float(np.percentile(cost.milliseconds, 97)) for cost in costs.values())
     axes.set_ylim(0, slowest * 1.15)
     axes.set_xscale("log")
-    _plain_numbers(axes, "x")
+    canvas.plain_log_ticks(axes, "x")
     canvas.add_legend(axes, 2)
     return axes
 
@@ -167,7 +167,7 @@ def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
             x, y = places[inside].T
             axes.scatter(x, y, s=area, color=colour, alpha=0.55, linewidths=0, label=label)
         axes.set_xscale("log")
-        _plain_numbers(axes, "x")
+        canvas.plain_log_ticks(axes, "x")
         canvas.add_legend(axes)
     else:
         axes.text(0.5, 0.6, "no label gained or lost a hit", ha="center", color=MUTED)
@@ -212,13 +212,3 @@ def _cell(i: int, j: int, colour: str, alpha: float | None) -> Rectangle:
     if alpha is None:
         return Rectangle((i - 0.47, j - 0.47), 0.94, 0.94, fill=False, edgecolor=colour, linewidth=1.2)
     return Rectangle((i - 0.48, j - 0.48), 0.96, 0.96, facecolor=colour, alpha=alpha, linewidth=0)
-
-
-def _plain_numbers(axes: Axes, which: str) -> None:
-    """Write 100 and not 10 to the power of 2; 2 and 5 between, where there is room."""
-    for name in which:
-        low, high = getattr(axes, f"get_{name}lim")()
-        axis = getattr(axes, f"{name}axis")
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * max(low, 1e-9) else (1,)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        axis.set_minor_formatter(NullFormatter())

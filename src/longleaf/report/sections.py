@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.axes import Axes
 
+from longleaf.metrics import FrequencyBin
 from longleaf.report import canvas, plots
-from longleaf.report.markup import Html, folded, join, table, tag
+from longleaf.report.markup import NOTHING_TO_FIND, Html, folded, join, table, tag
 from longleaf.report.measures import Bucket, calibration_error
 from longleaf.report.problem import Floats, Problem
 from longleaf.report.study import Study
@@ -134,7 +135,7 @@ def recall(problem: Problem, studies: Sequence[Study]) -> Section:
     for study in studies:
         tails = [f"tail {one.tail:g}" for one in study.shown]
         rows = [
-            (bins[0].name, f"{bins[0].labels:,}", *(f"{one.recall:.2f}" for one in bins))
+            (bins[0].name, f"{bins[0].labels:,}", *map(_recall, bins))
             for bins in zip(*(one.bins for one in study.shown), strict=True)
         ]
         rows += [
@@ -278,6 +279,10 @@ def _pair_table(study: Study, k: int) -> Html:
 
 def _titled(title: str, study: Study) -> str:
     return f"{study.letter}: {title}" if study.letter else title
+
+
+def _recall(one: FrequencyBin) -> str:
+    return f"{one.recall:.2f}" if one.is_judged else NOTHING_TO_FIND
 
 
 def _banded(value: float, band: tuple[float, float]) -> Html:

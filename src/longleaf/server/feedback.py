@@ -63,8 +63,9 @@ class FeedbackFile:
 
 
 def _tags(value: Any, name: str, engine: Engine) -> list[str]:
-    tags = required({name: value}, name, list)
+    """Give the tags, which may be called by their readable names."""
+    tags = [engine.tag(required({name: tag}, name, str)) for tag in required({name: value}, name, list)]
     for tag in tags:
         with unprocessable():
-            engine.number(required({name: tag}, name, str), name)
+            engine.number(tag, name)
     return list(dict.fromkeys(tags))

@@ -73,7 +73,7 @@ class SuggestRequest:
         if explain and X is not None:
             raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
         with unprocessable():
-            k = check_count(asked.get("k", 5), "k")
+            k = check_count(asked.get("k", 5), "k", high=limits.k)
             options = {
                 "search": check_choice(asked.get("search", "exact"), "search", SEARCHES),
                 "beam": check_count(asked.get("beam", 10), "beam"),
@@ -82,8 +82,6 @@ class SuggestRequest:
             worth = _worth(asked, engine)
             groups = _optional(asked.get("groups"), lambda v: _by_tag(v, "groups", engine))
             group = None if groups is None else engine.groups(groups)
-        if k > limits.k:
-            raise Refusal(UNPROCESSABLE, f"k must be at most {limits.k} here; got {k}.")
         plain = {name: value for name, value in asked.items() if name not in ("texts", "vectors", "explain")}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
         return cls(engine, texts, X, k, worth, group, explain, options, key)

@@ -183,7 +183,9 @@ const search = latest((signal, query) => call(`v1/tags?limit=6&q=${encodeURIComp
 async function lookUp() {
   const query = $("ask").value.trim();
   const answer = query ? await search(query) : { tags: [] };
-  if (!answer) return;
+  if (!answer || query !== $("ask").value.trim()) return;
+  $("no-tag").hidden = !query || answer.tags.length > 0;
+  $("no-tag").textContent = `No tag matches “${query}”.`;
   $("found").replaceChildren(...answer.tags.map((one) =>
     make("li", {}, make("button", { onclick: () => pin(one) }, one.name, binBadge(one)))));
 }
@@ -225,6 +227,7 @@ function keyed(event) {
 }
 
 function show(name) {
+  $("keys").hidden = name !== "suggest";
   for (const view of ["suggest", "tree"]) {
     $(view).hidden = view !== name;
     $(`tab-${view}`).setAttribute("aria-selected", view === name);
