@@ -115,7 +115,7 @@ def test_a_draw_stays_in_its_range_and_follows_the_weights():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_rows": 0}, "n_rows must be at least 1 and .*; got 0"),
+        ({"n_rows": 0}, "n_rows must be at least 1; got 0"),
         ({"n_rows": 10}, r"n_rows \* labels_per_row must be at least 1.1 times n_labels=500"),
         ({"labels_per_row": 300.0}, "labels_per_row must be at most half of n_labels=500; got 300"),
         ({"features_per_row": 800.0}, "features_per_row must be at most half of n_features=900; got 800"),
