@@ -26,13 +26,6 @@ inline float log_mean(const float* values, size_t size) {
   return float(top + std::log(sum / double(size)));
 }
 
-// Where the answers of all rows go: see top_k in core.h.
-struct Answers {
-  int32_t* labels;
-  float* scores;
-  int64_t* evaluations;
-};
-
 // Of equal scores the lower label is the better, so that the answer does not hang on the order of the search.
 class BestLabels {
  public:
@@ -57,6 +50,10 @@ class BestLabels {
       const bool have = size_t(i) < found_.size();
       answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
       answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
+      if (!answers.probabilities) continue;
+      // Not score / gain: a score may be too small for a float where a gain is extreme.
+      const double log_probability = have ? std::min(0.0, double(found_[i].key) - settings_->gain(found_[i].label)) : kNever;
+      answers.probabilities[row * settings_->k + i] = float(std::exp(log_probability));
     }
   }
 

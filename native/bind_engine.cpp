@@ -206,13 +206,14 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
                    float log_floor, int threads, nb::object progress) {
   const int64_t rows = int64_t(indptr.shape(0)) - 1;
   std::vector<int32_t> labels(size_t(rows) * k);
-  std::vector<float> scores(labels.size());
+  std::vector<float> scores(labels.size()), probabilities(log_gain.shape(0) ? labels.size() : 0);
   std::vector<int64_t> evaluations(static_cast<size_t>(rows));
   auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   SearchSettings settings{k, beam, union_rule, threads, given(log_gain), given(log_bounds), given(log_threshold), log_floor};
   const CsrView X = csr(indptr, indices, data.data(), forest.get().features());
   auto search = [&](Work& work) {
-    top_k(forest.get(), X, row_scale.data(), settings, work, labels.data(), scores.data(), evaluations.data());
+    float* apart = log_gain.shape(0) ? probabilities.data() : nullptr;
+    top_k(forest.get(), X, row_scale.data(), settings, work, {labels.data(), scores.data(), apart, evaluations.data()});
   };
   if (threads == 1 && rows <= 16 && progress.is_none()) {  // a few rows: no thread is worth starting
     nb::gil_scoped_release release;
@@ -221,8 +222,10 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   } else {
     PythonWork(std::move(progress)).run(search);
   }
-  return nb::make_tuple(to_numpy(std::move(labels), {size_t(rows), size_t(k)}),
-                        to_numpy(std::move(scores), {size_t(rows), size_t(k)}), to_numpy(std::move(evaluations)));
+  const std::vector<size_t> shape{size_t(rows), size_t(k)};
+  const Out<float> score = to_numpy(std::move(scores), shape);
+  const Out<float> probability = log_gain.shape(0) ? to_numpy(std::move(probabilities), shape) : score;
+  return nb::make_tuple(to_numpy(std::move(labels), shape), score, probability, to_numpy(std::move(evaluations)));
 }
 
 Out<float> py_probabilities(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data,

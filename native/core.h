@@ -344,9 +344,15 @@ struct SearchSettings {
   float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
   float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
 };
-// labels and scores: rows * k, best first, padded with -1 and 0; evaluations: per row, classifiers evaluated.
+// Where the answers of all rows go.
+struct Answers {
+  int32_t* labels;       // rows * k, best first, padded with -1
+  float* scores;         // rows * k, gain times probability; padded with 0
+  float* probabilities;  // rows * k, padded with 0; null where every gain is 1, since they are the scores then
+  int64_t* evaluations;  // per row, how many classifiers were evaluated
+};
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
-           int32_t* labels, float* scores, int64_t* evaluations);
+           const Answers& answers);
 // The mean probability over the trees of each given (row, label); pairs are best given in order of row.
 void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const int64_t* rows,
                    const int32_t* labels, int64_t pairs, int threads, Work& work, float* out);

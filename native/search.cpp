@@ -288,8 +288,7 @@ int64_t block_size(int64_t rows, int threads, bool together) {
 }  // namespace
 
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
-           int32_t* labels, float* scores, int64_t* evaluations) {
-  const Answers answers{labels, scores, evaluations};
+           const Answers& answers) {
   const int threads = std::max(1, settings.threads);
   const bool together = X.rows > 1 && LevelSearch::serves(forest, settings);
   const int64_t size = block_size(X.rows, threads, together);
@@ -300,7 +299,7 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
   work.for_each((X.rows + size - 1) / size, threads, [&](int64_t block, int thread) {
     const int64_t begin = block * size, end = std::min(X.rows, begin + size);
     std::span<const int64_t> rows(all.data() + begin, size_t(end - begin));
-    std::fill(evaluations + begin, evaluations + end, int64_t(0));
+    std::fill(answers.evaluations + begin, answers.evaluations + end, int64_t(0));
     if (together) rows = searches[thread].run(X, row_scale, rows, answers);
     for (; !rows.empty(); rows = rows.subspan(std::min(rows.size(), size_t(kBlock))))
       desks[thread].run(forest, X, row_scale, settings, rows.first(std::min(rows.size(), size_t(kBlock))), answers);

@@ -136,12 +136,7 @@ class Problem:
 def one_by_one(model, X, **options):
     """Search each row by itself, as Algorithm 1 does; rows that come together are searched level by level."""
     alone = [model.top_k(X[[row]], **options) for row in range(X.shape[0])]
-    return ll.search.TopK(
-        *(
-            np.concatenate([getattr(one, name) for one in alone])
-            for name in ("labels", "scores", "evaluations")
-        )
-    )
+    return ll.search.TopK.concatenate(alone)
 
 
 def random_tree(rng, shape, labels):

@@ -78,5 +78,7 @@ def test_a_tag_may_be_given_by_the_name_that_it_alone_has(folder: Path, tmp_path
     assert run_well(*command, "Oils and fats") == run_well(*command, "oil")
     (tmp_path / "names.tsv").write_text("oil\tFood\nwheat\tFood\nlaw\tfish\n")
     names = ("--names", tmp_path / "names.tsv")
-    assert "'Food' is the name of oil and wheat" in complaint(*command, "Food", *names)
+    assert "--tag must name one tag; 'Food' is the name of 'oil' and 'wheat'" in complaint(
+        *command, "Food", *names
+    )
     assert run_well(*command, "fish", *names).startswith("fish\n")  # a tag goes before a name

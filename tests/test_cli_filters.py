@@ -155,7 +155,7 @@ def test_tags_that_the_model_does_not_know_are_said_and_with_strict_refused(
     command = ("predict", folder / "tagger.ll", folder / "test.jsonl", "--only", tmp_path / "only.txt")
     result = run(*command)
     assert result.status == 0
-    assert "2 of 4 tags do not occur in training; the first is 'moon' in line 2" in result.stderr
+    assert "2 of 4 tags cannot be used; 'moon' in line 2 does not occur in training" in result.stderr
     said = complaint(*command, "--strict")
     assert "only.txt" in said
     assert "'moon' in line 2" in said
@@ -177,7 +177,7 @@ def test_filters_name_tags_by_their_readable_names_too(folder: Path, tmp_path: P
         "oil",
         "wheat",
     }
-    assert "1 of 4 tags do not occur in training; the first is 'Food' in line 4" in result.stderr
+    assert "1 of 4 tags cannot be used; 'Food' in line 4 is the name of 'fish' and 'law'" in result.stderr
     named, plain = (predicted(*common, "--groups", tmp_path / name) for name in ("groups.tsv", "tags.tsv"))
     assert named == plain
 

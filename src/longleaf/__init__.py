@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from longleaf import metrics, propensity
-from longleaf._tagging.suggest import Suggestion
 from longleaf._validation import DataError, ModelError
 from longleaf.br import BR
 from longleaf.importing import import_model
@@ -22,6 +21,7 @@ from longleaf.search import TopK
 from longleaf.sensitivity import Sensitivity, psp_sensitivity
 from longleaf.split import split_rows
 from longleaf.store import Store, load_store
+from longleaf.suggest import Suggestion
 from longleaf.tagger import Tagger
 from longleaf.text import TextVectorizer
 from longleaf.tree import LabelTree

@@ -229,7 +229,7 @@ class Forest:
         log_floor: float,
         threads: int,
         progress: Callable[[float], None] | None = None,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]: ...
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]: ...
     def probabilities(
         self,
         indptr: NDArray[np.int64],

@@ -112,8 +112,10 @@ def check_top(
     return labels
 
 
-def check_per_label(values: npt.ArrayLike, n_labels: int | None, name: str) -> npt.NDArray[np.float64]:
-    """Give one finite, non-negative number per label as float64 [labels]."""
+def check_per_label(
+    values: npt.ArrayLike, n_labels: int | None, name: str, *, high: float = np.inf
+) -> npt.NDArray[np.float64]:
+    """Return one finite number from 0 to ``high`` per label as float64 [labels]."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -122,11 +124,10 @@ def check_per_label(values: npt.ArrayLike, n_labels: int | None, name: str) -> n
         raise ValueError(f"{name} must be 1-D, one number per label; got {array.ndim}-D.")
     if n_labels is not None and len(array) != n_labels:
         raise ValueError(f"{name} must have {n_labels} numbers, one per label; got {len(array)}.")
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0) & (array <= high)))
     if len(bad):
-        raise ValueError(
-            f"{name} must hold finite numbers that are at least 0; got {array[bad[0]]} for label {bad[0]}."
-        )
+        limits = "that are at least 0" if high == np.inf else f"from 0 to {high:g}"
+        raise ValueError(f"{name} must hold finite numbers {limits}; got {array[bad[0]]} for label {bad[0]}.")
     return array
 
 

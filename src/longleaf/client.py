@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import scipy.sparse as sp
 
-from longleaf._tagging.suggest import Suggestion
+from longleaf.suggest import Suggestion
 
 try:
     import httpx

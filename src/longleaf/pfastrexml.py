@@ -159,7 +159,8 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
             gamma=self.gamma,
             threads=threads,
         )
-        return TopK(*found)
+        labels, scores, candidates = found
+        return TopK(labels, scores, scores, candidates)  # it ranks by no probability
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
         """Give the top ``k`` labels of each row as a CSR indicator [rows, labels]."""

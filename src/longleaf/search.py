@@ -1,9 +1,9 @@
-"""Gains and thresholds in, the best labels out; nothing is kept between calls."""
+"""What a search takes and returns: gains, thresholds and limits on them; the best labels of each row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float32]
 
 SEARCHES = ("exact", "beam")
 ENSEMBLES = ("mean", "union")
+LARGEST_GAIN = 1e38
+"""A score must fit a 32-bit float."""
 NONE = np.zeros(0, np.float32)
 """No gains, no bounds, no thresholds, as native code reads it."""
 
@@ -30,6 +32,8 @@ class TopK:
         Padded with -1 where a row has fewer.
     scores : float32 array [rows, k]
         Gain times probability; 0 where the label is -1.
+    probabilities : float32 array [rows, k]
+        The probabilities by themselves: exact also where a gain is so small that its score is 0.
     evaluations : int64 array [rows]
         How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
         more for rows that are searched together, which is faster.
@@ -37,11 +41,17 @@ class TopK:
 
     labels: npt.NDArray[np.int32]
     scores: Floats
+    probabilities: Floats
     evaluations: npt.NDArray[np.int64]
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         """Allow ``labels, scores = model.top_k(X)``."""
         return iter((self.labels, self.scores))
+
+    @classmethod
+    def concatenate(cls, blocks: Sequence[TopK]) -> TopK:
+        """Join the answers for consecutive blocks of rows."""
+        return cls(*(np.concatenate([getattr(one, f.name) for one in blocks]) for f in fields(cls)))
 
 
 def resolve_gain(
@@ -68,14 +78,14 @@ def resolve_gain(
     if tail is not None and gain is not None:
         raise ValueError("tail and gain must not be given together; gain already says what a label is worth.")
     if gain is not None:
-        return check_per_label(gain, len(label_counts), "gain")
+        return check_per_label(gain, len(label_counts), "gain", high=LARGEST_GAIN)
     if tail is None or check_number(tail, "tail", low=0) == 0:
         return None
     a, b = propensity
     with np.errstate(over="ignore"):
         gains = inverse_propensity_from_counts(label_counts, n_rows, a=a, b=b) ** tail
-    if not np.isfinite(gains).all():
-        raise ValueError(f"tail must give finite gains; got {tail}.")
+    if gains.max(initial=0) > LARGEST_GAIN:
+        raise ValueError(f"tail must lead to gains of at most {LARGEST_GAIN:g}; got {tail:g}.")
     return gains
 
 

@@ -16,18 +16,15 @@ from longleaf._base.estimator import LabelEstimator
 from longleaf._tagging import files
 from longleaf._tagging.learning import TagLearner
 from longleaf._tagging.parts import default_vectorizer, with_named_parts
-from longleaf._tagging.suggest import Suggestion, Worth, best_labels, ready_texts
-from longleaf._tagging.tags import Objects, TagCollector, group_numbers, known_indicator, tag_numbers
-from longleaf._validation import check_choice, check_count
-from longleaf.explain import explain_row
+from longleaf._tagging.tags import Objects, TagCollector, TagIndex, known_indicator, ready_texts
+from longleaf._validation import check_choice
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.plt import PLT
-from longleaf.words import Explanation, Words, in_words
+from longleaf.suggest import Suggester, Suggestion
+from longleaf.words import Explanation
 
 UNSEEN = ("ignore", "add", "error")
-MOST_WORDS = 5
-"""How many words a suggestion names."""
 
 
 class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
@@ -148,7 +145,6 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
-        self.__dict__.pop("_numbers", None)
         self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self
@@ -180,9 +176,10 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         tail : float, optional
             The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional
-            What a tag is worth, at least 0; 1 for those that are left out. Not together with ``tail``.
+            What a tag is worth, from 0 to 1e38; 1 for those that are omitted. Not together with ``tail``.
         only, never : iterable of str, optional
-            The tags that alone may be suggested; tags that must not be.
+            The only tags that may be suggested; tags that must not be. Here and in ``gain`` and ``groups``, a
+            tag may also be called by its readable name, unless several tags share it.
         groups : mapping of str to object, optional
             The group of some tags: of each group at most the best tag is suggested.
         explain : bool
@@ -196,23 +193,23 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
             Per text, the best first; fewer than k where no more can be had.
         """
         check_is_fitted(self)
-        kept = list(ready_texts(texts, self.vectorizer_)) if explain else []
-        X = self._matrix(kept if explain else texts)
-        wishes: dict[str, Any] = {"tail": tail, "gain": gain, "only": only, "never": never}
-        worth = Worth.of(self.estimator_, self._index, propensity=propensity, **wishes)
-        options = {"search": search, "beam": beam, "threshold": threshold, "n_jobs": n_jobs}
-        group = None if groups is None else group_numbers(groups, self._index)
-        found = best_labels(self.estimator_, X, check_count(k, "k"), group, options | worth.options)
-        result: list[list[Suggestion]] = [[] for _ in found]
-        for row, (labels, scores) in enumerate(found):
-            for label, score, one in zip(labels, scores, worth[labels], strict=True):
-                tag = self.classes_[label]
-                words: Words = ()
-                if explain:
-                    words = self._explain_row(X, row, int(label), kept[row]).words_for[:MOST_WORDS]
-                probability = min(1.0, float(score / one))
-                result[row].append(Suggestion(tag, self._name(tag), float(score), probability, words))
-        return result
+        suggester = self._suggester
+        query = suggester.query(
+            k,
+            tail=tail,
+            gain=gain,
+            only=only,
+            never=never,
+            groups=groups,
+            explain=explain,
+            propensity=propensity,
+            search=search,
+            beam=beam,
+            threshold=threshold,
+            n_jobs=n_jobs,
+        )
+        kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()
+        return suggester.suggest(self._matrix(kept if explain else texts), query, kept)
 
     def explain(self, text: str, tag: str) -> Explanation:
         """Say what each word of a text added to the log probability of a tag.
@@ -228,8 +225,8 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         if not isinstance(text, str):
             raise TypeError(f"text must be a string; got {type(text).__name__}.")
         check_is_fitted(self)
-        label = int(tag_numbers([tag], self._index, "tag")[0])
-        return self._explain_row(self._matrix([text]), 0, label, text)
+        suggester = self._suggester
+        return suggester.explain(self._matrix([text]), 0, suggester.tags.number(tag), text)
 
     def predict(self, texts: Iterable[str]) -> sp.csr_matrix[np.float32]:
         """Give the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
@@ -276,17 +273,20 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         """Where the model came from."""
         return self.estimator_.origin_
 
-    def _explain_row(self, X: Any, row: int, label: int, text: str) -> Explanation:
-        tag = self.classes_[label]
-        found = explain_row(self.estimator_, X[[row]], label)
-        return in_words(found, tag, self._name(tag), self.vectorizer_, text)
+    @property
+    def _suggester(self) -> Suggester:
+        """The fitted model, ready to suggest; the index of tags is made once, and never saved or pickled."""
+        tags: TagIndex | None = self.__dict__.get("_tags")
+        if tags is None or tags.tags is not self.classes_ or tags.names is not self.names:
+            tags = self.__dict__["_tags"] = TagIndex(self.classes_, self.names)
+        return Suggester(self.estimator_, tags, self.vectorizer_)
 
-    def _name(self, tag: str) -> str:
-        return tag if self.names is None else self.names.get(tag, tag)
+    def _matrix(self, texts: Iterable[str]) -> Any:
+        return self._suggester.matrix(texts)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_numbers"}
+        return {name: value for name, value in state.items() if name != "_tags"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -296,3 +296,8 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+
+def suggester_of(model: LabelEstimator | Tagger) -> Suggester:
+    """Return the suggester of any model; that of features calls labels by their numbers."""
+    return model._suggester if isinstance(model, Tagger) else Suggester(model)

@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.suggest import ready_texts
-from longleaf._tagging.tags import TagCollector, known_indicator
+from longleaf._tagging.tags import TagCollector, known_indicator, ready_texts
 from longleaf._tuning.candidates import Settings, draw, full_space, starting_settings
 from longleaf._tuning.halving import Halving, Judge, Progress, Report, Trial, rung_sizes
 from longleaf._validation import check_count, check_features, check_labels

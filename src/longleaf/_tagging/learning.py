@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf._growth.learner import LabelLearner
-from longleaf._tagging.suggest import ready_texts
-from longleaf._tagging.tags import Objects, TagCollector, as_objects, tag_numbers
+from longleaf._tagging.tags import Objects, TagCollector, TagIndex, as_objects
 from longleaf.io.tables import Record
 
 Progress = Callable[[float], None] | None
@@ -35,6 +32,7 @@ class TagLearner:
 
         def fit(self, texts: Any, tags: Any, sample_weight: Any = None, *, progress: Any = None) -> Self: ...
         def fit_records(self, records: Any, *, progress: Any = None) -> Self: ...
+        def _matrix(self, texts: Iterable[str]) -> Any: ...
 
     def partial_fit(
         self,
@@ -95,8 +93,7 @@ class TagLearner:
         """
         learner = self._learner()
         collector = TagCollector.of(tags, self.classes_)
-        index = {tag: number for number, tag in enumerate(collector.tags)}
-        numbers = None if labels is None else tag_numbers(labels, index, "labels")
+        numbers = None if labels is None else TagIndex(collector.tags).numbers(labels, "labels")
         learner.refit(self._matrix(texts), collector.indicator(), numbers, sample_weight, progress=progress)
         self._number_tags(collector.tags)
         return self
@@ -118,7 +115,7 @@ class TagLearner:
         """
         learner = self._learner()
         new = _check_tags(labels, "labels")
-        known = [tag for tag in new if tag in self._index]
+        known = sorted(set(new).intersection(self.classes_))
         if known:
             raise ValueError(f"labels must be new tags; {known[0]!r} is there already.")
         if (texts is None) != (tags is None):
@@ -135,7 +132,7 @@ class TagLearner:
         Texts that carry a removed tag in a later `partial_fit` bring it back.
         """
         learner = self._learner()
-        learner.remove_labels(tag_numbers(labels, self._index, "labels"))
+        learner.remove_labels(TagIndex(self.classes_).numbers(labels, "labels"))
         return self
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
@@ -147,7 +144,7 @@ class TagLearner:
             The new name of each tag that gets one. Names may change places; no two tags may share one.
         """
         check_is_fitted(self)
-        numbers = tag_numbers(names, self._index, "names")
+        numbers = TagIndex(self.classes_).numbers(names, "names")
         renamed = list(self.classes_)
         for number, name in zip(numbers, _check_tags(names.values(), "names"), strict=True):
             renamed[number] = name
@@ -166,21 +163,8 @@ class TagLearner:
             raise TypeError(f"estimator must be a PLT to go on learning; got {name}.")
         return self.estimator_
 
-    def _matrix(self, texts: Iterable[str]) -> Any:
-        X = self.vectorizer_.transform(ready_texts(texts, self.vectorizer_))
-        return X if sp.issparse(X) else np.asarray(X)
-
-    @property
-    def _index(self) -> dict[str, int]:
-        """Numbers by tag; made when first needed, never saved or pickled."""
-        index: dict[str, int] | None = self.__dict__.get("_numbers")
-        if index is None:
-            index = self.__dict__["_numbers"] = {tag: number for number, tag in enumerate(self.classes_)}
-        return index
-
     def _number_tags(self, tags: Iterable[str]) -> None:
         self.classes_ = as_objects(tags)
-        self.__dict__.pop("_numbers", None)
 
 
 def _check_tags(tags: Iterable[str], name: str) -> list[str]:

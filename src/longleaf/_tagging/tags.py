@@ -10,9 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from longleaf._validation import check_number
 from longleaf.io.tables import Record
+from longleaf.search import LARGEST_GAIN
+from longleaf.text import TextVectorizer
 
 Objects = npt.NDArray[np.object_]
+UNKNOWN, SHARED = -1, -2
+"""In place of a number: no tag has this name, or several have it."""
+MOST_QUOTED = 80
 
 
 class TagCollector:
@@ -97,48 +103,98 @@ def as_objects(strings: Iterable[str]) -> Objects:
     return result
 
 
-def tag_numbers(tags: Iterable[str], index: Mapping[str, int], name: str) -> npt.NDArray[np.int64]:
-    """Look up tags; refuse one that training never saw.
+class TagIndex:
+    """Tags by number, looked up by themselves or by their readable names.
+
+    A name that several tags share names none of them; a tag takes precedence over another tag's name.
 
     Parameters
     ----------
     tags : iterable of str
-    index : mapping of str to int
-        The number of every tag.
-    name : str
-        What the caller calls them, for errors.
+        In the order of their numbers.
+    names : mapping of str to str, optional
+        Readable names by tag; of other tags too, which play no part.
     """
-    if isinstance(tags, str | bytes):
-        raise TypeError(f"{name} must be a list of tags; got a single {type(tags).__name__}.")
-    numbers = []
-    for tag in tags:
-        if tag not in index:
-            raise ValueError(f"{name} must name tags that occur in training; {tag!r} does not.")
-        numbers.append(index[tag])
-    return np.array(numbers, np.int64)
+
+    def __init__(self, tags: Iterable[str], names: Mapping[str, str] | None = None) -> None:
+        self.tags = tags if isinstance(tags, np.ndarray) else as_objects(tags)
+        self.names = names
+        self._numbers = {tag: number for number, tag in enumerate(self.tags)}
+        self._by_name: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._find(word) >= 0
+
+    def name(self, tag: str) -> str:
+        """Return the readable name of a tag; itself if it has none."""
+        return tag if self.names is None else self.names.get(tag, tag)
+
+    def number(self, word: str, argument: str = "tag") -> int:
+        """Look up a tag, by itself or by its name.
+
+        Parameters
+        ----------
+        word : str
+        argument : str
+            What the caller calls it, for errors.
+        """
+        number = self._find(word)
+        if number == UNKNOWN:
+            raise ValueError(f"{argument} must name tags that occur in training; {quoted(word)} does not.")
+        if number == SHARED:
+            raise ValueError(f"{argument} must name one tag; {quoted(word)} {self.unusable(word)}.")
+        return number
+
+    def unusable(self, word: str) -> str:
+        """Say why a word names no tag."""
+        if self._find(word) == UNKNOWN:
+            return "does not occur in training"
+        first, second = [tag for tag in self.tags if self.name(tag) == word][:2]
+        return f"is the name of {quoted(first)} and {quoted(second)}"
+
+    def numbers(self, words: Iterable[str], argument: str) -> npt.NDArray[np.int64]:
+        """Look up tags."""
+        if isinstance(words, str | bytes):
+            raise TypeError(f"{argument} must be a list of tags; got a single {type(words).__name__}.")
+        return np.array([self.number(word, argument) for word in words], np.int64)
+
+    def gains(self, gain: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return the gain of every tag: 1 for those that are omitted."""
+        numbers, result = self.numbers(gain, "gain"), np.ones(len(self))
+        for number, (word, value) in zip(numbers, gain.items(), strict=True):
+            result[number] = check_number(value, f"gain of {quoted(word)}", low=0, high=LARGEST_GAIN)
+        return result
+
+    def groups(self, groups: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+        """Return the number of each tag's group; a tag in none is a group of its own."""
+        members = self.numbers(groups, "groups")
+        numbers: dict[Any, int] = {}
+        result = np.arange(len(self)) + len(members)
+        result[members] = [numbers.setdefault(group, len(numbers)) for group in groups.values()]
+        return result
+
+    def _find(self, word: str) -> int:
+        number = self._numbers.get(word)
+        if number is not None:
+            return number
+        if self._by_name is None:
+            self._by_name = {}
+            for tag, name in (self.names or {}).items():
+                if tag in self._numbers:
+                    self._by_name[name] = SHARED if name in self._by_name else self._numbers[tag]
+        return self._by_name.get(word, UNKNOWN)
 
 
-def filtered_gain(
-    gain: npt.NDArray[np.float64] | None,
-    index: Mapping[str, int],
-    only: Iterable[str] | None,
-    never: Iterable[str] | None,
-) -> npt.NDArray[np.float64] | None:
-    """Set the gain of every tag that must not be returned to 0; None stays None without filters."""
-    if only is None and never is None:
-        return gain
-    allowed = np.ones(len(index)) if only is None else np.zeros(len(index))
-    if only is not None:
-        allowed[tag_numbers(only, index, "only")] = 1
-    if never is not None:
-        allowed[tag_numbers(never, index, "never")] = 0
-    return allowed if gain is None else gain * allowed
+def quoted(word: str) -> str:
+    """Quote a word for an error, no more of it than a sentence can hold."""
+    return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "…")
 
 
-def group_numbers(groups: Mapping[str, Any], index: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """Give each tag the number of its group; a tag in none is a group of its own."""
-    members = tag_numbers(groups, index, "groups")
-    numbers: dict[Any, int] = {}
-    result = np.arange(len(index)) + len(members)
-    result[members] = [numbers.setdefault(group, len(numbers)) for group in groups.values()]
-    return result
+def ready_texts(texts: Iterable[str], vectorizer: Any) -> Iterable[str]:
+    """Leave texts a stream for a vectorizer that reads them once; make a list for any other."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
+    return texts if isinstance(vectorizer, TextVectorizer) else list(texts)

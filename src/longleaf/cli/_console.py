@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +44,11 @@ def waiting(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Write one line of JSON on standard output: strictly JSON, which has no infinity and no NaN."""
+    typer.echo(json.dumps(value, allow_nan=False))
 
 
 def note(sentence: str) -> None:

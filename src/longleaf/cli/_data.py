@@ -18,13 +18,14 @@ from longleaf.io import storage
 from longleaf.io._replace import staging_folder
 from longleaf.io.streams import open_replacing, read_chunks
 from longleaf.io.xmlc import load_xmlc
+from longleaf.search import LARGEST_GAIN
 from longleaf.store import load_store
 
 if TYPE_CHECKING:
     from longleaf._base.estimator import LabelEstimator
 
 STANDARD_INPUT = "-"
-LARGEST_GAIN = float(np.finfo(np.float32).max)
+GAIN_LIMITS = f"must be a finite number from 0 to {LARGEST_GAIN:g}"
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,20 @@ def load_gain(path: str, n_labels: int | None, what: str = "gain") -> npt.NDArra
 
 
 def _gain(path: str, number: int, line: bytes, what: str) -> float:
-    try:
-        gain = float(line)
-    except ValueError:
-        gain = np.nan
-    if not 0 <= gain <= LARGEST_GAIN:
+    gain = parse_gain(line)
+    if gain is None:
         found = line[:40].decode("utf-8", "replace").strip()
-        raise DataError(
-            f"{path}, line {number}: a {what} must be a finite number of at least 0; got {found!r}."
-        )
+        raise DataError(f"{path}, line {number}: a {what} {GAIN_LIMITS}; got {found!r}.")
     return gain
+
+
+def parse_gain(text: str | bytes) -> float | None:
+    """Read a gain; None if it is no number or out of its limits."""
+    try:
+        gain = float(text)
+    except ValueError:
+        return None
+    return gain if 0 <= gain <= LARGEST_GAIN else None
 
 
 def check_new_file(path: str, force: bool) -> None:

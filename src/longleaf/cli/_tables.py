@@ -10,13 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from longleaf._base.estimator import LabelEstimator
+from longleaf._tagging.tags import TagIndex, quoted
 from longleaf._validation import DataError
 from longleaf.cli import _console
-from longleaf.cli._data import LARGEST_GAIN, STANDARD_INPUT, Data, open_source
+from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, parse_gain
 from longleaf.io._formats import refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
@@ -183,18 +181,16 @@ def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
         yield record.text
 
 
-def load_tag_gain(path: str, tagger: Tagger) -> npt.NDArray[np.float64]:
-    """Read what tags are worth from a file of a tag and a number per line; the others are worth 1."""
-    number = {tag: place for place, tag in enumerate(tagger.classes_)}
-    gains = np.ones(len(number))
-    for tag, text in read_names(open_source(path), "a number").items():
-        try:
-            gain = float(text)
-        except ValueError:
-            gain = np.nan
-        if not 0 <= gain <= LARGEST_GAIN:
-            raise DataError(f"{path}: a gain must be a finite number of at least 0; {tag!r} has {text!r}.")
-        if tag not in number:
-            raise DataError(f"{path} must name tags that occur in training; {tag!r} does not.")
-        gains[number[tag]] = gain
+def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:
+    """Read what tags are worth from a file of a tag and a number per line."""
+    gains = {}
+    for word, text in read_names(open_source(path), "a number").items():
+        gain = parse_gain(text)
+        if gain is None:
+            raise DataError(f"{path}: a gain {GAIN_LIMITS}; {quoted(word)} has {quoted(text)}.")
+        if word not in tags:
+            raise DataError(
+                f"{path} must name tags that occur in training; {quoted(word)} {tags.unusable(word)}."
+            )
+        gains[word] = gain
     return gains

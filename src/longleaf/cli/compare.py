@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,7 +106,7 @@ def compare(
         frequency = {side: [asdict(one) for one in own] for side, own in zip("ab", bins, strict=True)}
         report = {name: asdict(one) for name, one in metrics.items()}
         about = {"a": sides[0], "b": sides[1], "rows": problem.truth.shape[0], "confidence": confidence}
-        typer.echo(json.dumps(about | {"metrics": report, "frequency": frequency}))
+        _console.print_json(about | {"metrics": report, "frequency": frequency})
         return
     console = _console.output()
     console.print(f"A  {sides[0]}\nB  {sides[1]}", soft_wrap=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._tagging.suggest import Suggestion
 from longleaf.cli import _console
 from longleaf.datasets import Sample, load_sample
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.suggest import Suggestion
 from longleaf.tagger import Tagger
 
 if TYPE_CHECKING:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
-from longleaf.cli._filters import Filters, filtered_top_k
+from longleaf.cli._filters import Filters
 from longleaf.cli._tables import check_form_matches, given, label_model, load_judged
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as judge
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
-from longleaf.tagger import Tagger
+from longleaf.tagger import Tagger, suggester_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,10 +62,17 @@ def evaluate(
     constants = _options.parse_propensity(propensity, trained)
     fields = given(text=text, tags=tags, separator=separator)
     check_form_matches(data, loaded, fields | given(strict=strict))
-    filters = Filters.read(loaded, only=only, never=never, groups=groups, strict=strict)
-    dial = {"tail": tail, "gain": None, "propensity": constants, "search": search.value, "beam": beam}
-    dial = filters.dial(loaded, dial) | {"n_jobs": threads}
-    group = filters.group_of_label(loaded)
+    suggester = suggester_of(loaded)
+    filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
+    query = suggester.query(
+        max(places),
+        tail=tail,
+        propensity=constants,
+        **vars(filters),
+        search=search.value,
+        beam=beam,
+        n_jobs=threads,
+    )
     with _console.waiting(f"reading {data}"):
         rows = load_judged(loaded, data, fields, strict) if isinstance(loaded, Tagger) else load_data(data)
     if not isinstance(loaded, Tagger):
@@ -77,8 +82,7 @@ def evaluate(
     counts = np.pad(trained.label_counts_, (0, rows.Y.shape[1] - trained.n_labels_))
     with _console.progress_bar("predicting") as progress:
         start = time.perf_counter()
-        k_most = min(max(places), trained.n_labels_)
-        top = filtered_top_k(trained, rows.X, k_most, group, dial | {"progress": progress})
+        top = suggester.top_k(rows.X, query, progress)
         seconds = time.perf_counter() - start
     worth, bins = None, []
     if trained.n_rows_:
@@ -91,7 +95,7 @@ def evaluate(
     speed = 1000 * seconds / n_rows
     if as_json:
         report = {**metrics, "rows": n_rows, "ms_per_row": speed, "frequency": [asdict(b) for b in bins]}
-        typer.echo(json.dumps(report))
+        _console.print_json(report)
         return
     console = _console.output()
     console.print(_metric_table(metrics, places))

@@ -10,11 +10,11 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, open_source
-from longleaf.cli._filters import Filters, tags_by_word
+from longleaf.cli._filters import Filters
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.models import load
-from longleaf.tagger import Tagger
+from longleaf.tagger import Tagger, suggester_of
 from longleaf.words import Explanation
 
 if TYPE_CHECKING:
@@ -60,9 +60,12 @@ def explain(
         text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("--text must hold at least one word; got none.")
-    scores: dict[str, float | None] = {_meant(tag, tagger): None} if tag is not None else {}
+    tags = suggester_of(tagger).tags
+    scores: dict[str, float | None] = {}
+    if tag is not None:
+        scores[tags.tags[tags.number(tag, "--tag")]] = None
     if tag is None:
-        filters = Filters.read(tagger, only=only, never=never, groups=groups)
+        filters = Filters.read(tags, only=only, never=never, groups=groups)
         found = tagger.suggest([text], k, tail=tail, **vars(filters))[0]
         scores = {one.tag: one.score if tail else None for one in found}
     console = _console.output()
@@ -73,16 +76,6 @@ def explain(
         console.print(_in_brief(explanation, score), soft_wrap=True)
         if console.is_terminal:
             console.print(_coloured(text, explanation))
-
-
-def _meant(word: str, tagger: Tagger) -> str:
-    """Give the tag that a word means, by itself or by its readable name; refuse a name of several tags."""
-    tag = tags_by_word(tagger).get(word)
-    names = tagger.names or {}
-    bearers = [one for one in tagger.classes_ if names.get(one) == word]
-    if tag is None and bearers:
-        raise DataError(f"--tag must name one tag; {word!r} is the name of {' and '.join(bearers[:2])}.")
-    return word if tag is None else tag
 
 
 def _in_brief(found: Explanation, score: float | None) -> Text:

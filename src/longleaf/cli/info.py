@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,7 @@ def info(
     """Say what a model is and where it came from."""
     facts = _facts(model, verify)
     if as_json:
-        typer.echo(json.dumps(facts))
+        _console.print_json(facts)
         return
     origin = facts.pop("origin")
     settings, tuning = origin.pop("settings", {}), origin.pop("tuning", {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -51,7 +50,10 @@ def plan(
     with _console.waiting("planning"):
         found = plan_training(X, Y, estimator, memory=memory)
     found = replace(found, seconds=found.seconds + reading, memory_bytes=max(found.memory_bytes, before))
-    typer.echo(json.dumps(asdict(found)) if as_json else _in_words(found))
+    if as_json:
+        _console.print_json(asdict(found))
+    else:
+        typer.echo(_in_words(found))
 
 
 def _read_texts(

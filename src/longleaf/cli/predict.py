@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
 from longleaf._base.estimator import LabelEstimator
@@ -16,21 +14,14 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
 from longleaf.cli._filters import Filters
-from longleaf.cli._lines import (
-    Describe,
-    as_label,
-    as_tag,
-    matrix_batches,
-    text_batches,
-    words_of,
-    write_lines,
-)
+from longleaf.cli._lines import matrix_batches, text_batches, write_lines
 from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
 from longleaf.io.names import read_names
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
-from longleaf.tagger import Tagger
+from longleaf.suggest import Gain, Suggester
+from longleaf.tagger import Tagger, suggester_of
 
 STANDARD_OUTPUT = "-"
 
@@ -93,29 +84,29 @@ def predict(
     check_form_matches(data, loaded, about_texts)
     if names is not None and isinstance(loaded, Tagger):
         loaded.names = read_names(names)
-    dial: dict[str, Any] = {
-        "tail": tail,
-        "propensity": _options.parse_propensity(propensity, trained),
-        "gain": None if gain is None else _load_gain(gain, loaded),
-        "search": search.value,
-        "beam": beam,
-        "n_jobs": threads,
-    }
-    filters = Filters.read(loaded, only=only, never=never, groups=groups, strict=strict)
-    dial, group = filters.dial(loaded, dial), filters.group_of_label(loaded)
+    suggester = suggester_of(loaded)
+    filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
+    query = suggester.query(
+        k,
+        tail=tail,
+        gain=None if gain is None else _load_gain(gain, suggester),
+        propensity=_options.parse_propensity(propensity, trained),
+        **vars(filters),
+        explain=show_words,
+        search=search.value,
+        beam=beam,
+        n_jobs=threads,
+    )
     with ExitStack() as stack:
         reader: TableReader | None = None
-        describe: Describe = as_label
         if isinstance(loaded, Tagger):
             fields = loaded.fields_ | given(text=text) | {"tags": None}
             reader = stack.enter_context(open_table(data, fields, strict=strict))
-            batches, describe = text_batches(reader, loaded), as_tag(loaded)
+            batches = text_batches(reader, suggester)
         else:
             batches = matrix_batches(_load_features(data, loaded))
         file, progress = _destination(out, stack)
-        words = words_of(loaded) if show_words and isinstance(loaded, Tagger) else None
-        k = min(k, trained.n_labels_)
-        write_lines(file, trained, batches, describe, k, dial, group=group, words=words, progress=progress)
+        write_lines(file, suggester, batches, query, progress)
     if reader is not None and reader.report.problems:
         report(reader)
 
@@ -127,10 +118,10 @@ def _load_features(path: str, model: LabelEstimator) -> Any:
     return rows.X
 
 
-def _load_gain(path: str, model: LabelEstimator | Tagger) -> npt.NDArray[np.float64]:
-    if isinstance(model, Tagger):
-        return load_tag_gain(path, model)
-    return load_gain(path, model.n_labels_)
+def _load_gain(path: str, suggester: Suggester) -> Gain:
+    if suggester.vectorizer is None:
+        return load_gain(path, suggester.model.n_labels_)
+    return load_tag_gain(path, suggester.tags)
 
 
 def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:

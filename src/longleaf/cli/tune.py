@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,7 +112,7 @@ def tune(
             report=_tell_rungs(metric),
         )
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        _console.print_json(found.to_dict())
     else:
         show(found)
     if out is None:

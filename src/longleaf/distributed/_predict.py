@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -42,11 +41,7 @@ def top_k(model: Any, X: Any, k: int | None = None, **options: Any) -> TopK:
         Of all rows, in their order.
     """
     found = list(iter_top_k(model, X, k, **options))
-    return TopK(
-        np.concatenate([one.labels for one in found]),
-        np.concatenate([one.scores for one in found]),
-        np.concatenate([one.evaluations for one in found]),
-    )
+    return TopK.concatenate(found)
 
 
 def iter_top_k(

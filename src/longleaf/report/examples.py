@@ -146,7 +146,7 @@ def _why(column: Column, row: int, label: int) -> Html:
         ]
         return _word_lists(sorted(pairs, key=lambda pair: -abs(pair[1])))
     whole = side.texts[row]
-    explained = side.tagger._explain_row(side.X, row, label, whole)
+    explained = side.tagger._suggester.explain(side.X, row, label, whole)
     return join([_word_lists(explained.contributions), _coloured(whole, explained.spans(whole))])
 
 

@@ -100,7 +100,7 @@ async def suggest(service: Service, request: Request) -> Response:
     """Suggest tags."""
     asked = await _body(service, request)
     wish = SuggestRequest.parse(asked, service.engine, service.settings.limits)
-    request.scope["longleaf"] = {"rows": wish.n_rows, "k": wish.k, "explain": wish.explain}
+    request.scope["longleaf"] = {"rows": wish.n_rows, "k": wish.query.k, "explain": wish.explain}
     return _json(await service.suggest(wish))
 
 
@@ -111,7 +111,7 @@ async def explain(service: Service, request: Request) -> Response:
     text, tag = required(asked, "text", str), required(asked, "tag", str)
     engine = service.engine
     engine.needs_texts()
-    return _json(await service.aside(_explanation, engine, text, engine.tag(tag)))
+    return _json(await service.aside(_explanation, engine, text, tag))
 
 
 def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
@@ -222,7 +222,7 @@ def _too_large(most: int) -> Refusal:
 
 
 def _json(value: Any) -> Response:
-    return Response(json.dumps(value), media_type="application/json")
+    return Response(json.dumps(value, allow_nan=False), media_type="application/json")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

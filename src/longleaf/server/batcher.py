@@ -131,7 +131,7 @@ def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]
         X = first.engine.matrix([text for request in requests for text in request.texts])
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
-    found = first.engine.suggest(X, first.k, first.worth, first.group, first.options)
+    found = first.engine.suggest(X, first.query)
     parts: list[Suggestions | BaseException] = []
     begin = 0
     for request in requests:

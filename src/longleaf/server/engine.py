@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.suggest import Worth, best_labels
-from longleaf._tagging.tags import as_objects, group_numbers, tag_numbers
+from longleaf._tagging.tags import TagIndex
 from longleaf._validation import check_features
-from longleaf.explain import explain_row
 from longleaf.io._manifest import MANIFEST
 from longleaf.io.names import read_names
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.models import load
-from longleaf.propensity import Constants
 from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
-from longleaf.tagger import Tagger
-from longleaf.words import Explanation, in_words
+from longleaf.suggest import MOST_WORDS, Query, Suggester
+from longleaf.tagger import Tagger, suggester_of
+from longleaf.words import Explanation
 
 UNPROCESSABLE = 422
-MOST_WORDS = 5
-"""How many words a suggestion names."""
-MOST_DIALS = 8
-"""Of how many dials the gains are remembered."""
 WARM_NODES = 2_000_000
 """Of a model with more nodes, weights are read from disk and checked when requests first need them."""
 
@@ -53,18 +48,16 @@ class Engine:
         self.version, model = _load_version(path)
         self.path, self.threads, self.loaded = path, threads, time.time()
         self.tagger = model if isinstance(model, Tagger) else None
-        self.model: LabelEstimator = model.estimator_ if isinstance(model, Tagger) else model
-        if self.tagger is not None:
-            self.tags, self.index = self.tagger.classes_, self.tagger._index
-        else:
-            self.tags = as_objects(str(label) for label in range(self.model.n_labels_))
-            self.index = {tag: number for number, tag in enumerate(self.tags)}
-        own = (self.tagger.names if self.tagger is not None else None) or {}
-        self.names: Mapping[str, str] = own if names is None else read_names(names)
+        self.suggester = suggester_of(model)
+        self.model: LabelEstimator = self.suggester.model
+        if names is not None:
+            tags = TagIndex(self.suggester.tags.tags, read_names(names))
+            self.suggester = Suggester(self.model, tags, self.suggester.vectorizer)
+        self.tags = self.suggester.tags
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
-        self.tag_search = TagSearch([self.name(tag) for tag in self.tags], list(self.tags), self.counts)
-        self._tags_by_name = {name: tag for tag, name in self.names.items() if tag in self.index}
-        self._gains: dict[tuple[float | None, Constants], npt.NDArray[np.float64]] = {}
+        self.tag_search = TagSearch(
+            [self.tags.name(tag) for tag in self.tags.tags], list(self.tags.tags), self.counts
+        )
         self._warm()
 
     @property
@@ -77,14 +70,6 @@ class Engine:
         """What requests may hold."""
         return ["texts", "vectors"] if self.tagger is not None else ["vectors"]
 
-    def name(self, tag: str) -> str:
-        """Give the readable name of a tag; itself if it has none."""
-        return self.names.get(tag, tag)
-
-    def tag(self, word: str) -> str:
-        """Give the tag that a request means: a tag, or else the readable name of one."""
-        return word if word in self.index else self._tags_by_name.get(word, word)
-
     def needs_texts(self) -> Tagger:
         """Give the tagger; a model without one refuses."""
         if self.tagger is None:
@@ -96,7 +81,8 @@ class Engine:
 
     def matrix(self, texts: Sequence[str]) -> Any:
         """Turn texts into rows."""
-        return self.needs_texts()._matrix(texts)
+        self.needs_texts()
+        return self.suggester.matrix(texts)
 
     def vectors(self, vectors: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]) -> sp.csr_matrix:
         """Turn arrays of indices and values into rows, refusing what the model cannot read."""
@@ -112,70 +98,31 @@ class Engine:
         check_features(X, n_features, normalize=self.model.normalize, name="vectors")
         return X.astype(np.float32)
 
-    def worth(self, **wishes: Any) -> Worth:
-        """Bring dial, gains and filters together."""
-        return Worth.of(self.model, self.index, **wishes)
-
-    def groups(self, groups: Mapping[str, Any]) -> npt.NDArray[np.int64]:
-        """Give each label the number of its group."""
-        return group_numbers(groups, self.index)
-
-    def number(self, tag: str, argument: str = "tag") -> int:
-        """Look up a tag."""
-        return int(tag_numbers([tag], self.index, argument)[0])
-
-    def suggest(
-        self, X: Any, k: int, worth: Worth, group: npt.NDArray[np.int64] | None, options: dict[str, Any]
-    ) -> list[list[dict[str, Any]]]:
+    def suggest(self, X: Any, query: Query) -> list[list[dict[str, Any]]]:
         """Suggest the best tags of each row, as they go into the answer."""
-        options = options | worth.options | {"n_jobs": min(self.threads, max(1, X.shape[0] // 4))}
-        found, gains = best_labels(self.model, X, k, group, options), self._gains_of(worth)
-        return [
-            [
-                self.describe(label) | {"score": score, "probability": min(1.0, score / one)}
-                for label, score, one in zip(
-                    labels.tolist(), scores.tolist(), gains[labels].tolist(), strict=True
-                )
-            ]
-            for labels, scores in found
-        ]
-
-    def _gains_of(self, worth: Worth) -> npt.NDArray[np.float64]:
-        """Give the gains of all labels; those of a dial are made once. Only the searcher calls this."""
-        if worth.gain is not None:
-            return worth.gain
-        dial = worth.tail, worth.propensity
-        if dial not in self._gains:
-            if len(self._gains) >= MOST_DIALS:
-                self._gains.clear()
-            self._gains[dial] = worth[np.arange(self.model.n_labels_, dtype=np.int32)]
-        return self._gains[dial]
+        threads = min(self.threads, max(1, X.shape[0] // 4))
+        found = self.suggester.suggest(X, replace(query, options={**query.options, "n_jobs": threads}))
+        return [[self.describe(self.tags.number(one.tag)) | one.numbers() for one in row] for row in found]
 
     def describe(self, label: int) -> dict[str, Any]:
         """Say what is known of a label without any text."""
-        tag = self.tags[label]
+        tag = self.tags.tags[label]
         return {
             "tag": tag,
-            "name": self.name(tag),
+            "name": self.tags.name(tag),
             "count": int(self.counts[label]),
             "bin": BINS[self.bins[label]],
         }
 
     def explain(self, text: str, tag: str) -> Explanation:
-        """Say which words spoke for a tag."""
-        return self._explain(self.matrix([text]), text, tag)
-
-    def _explain(self, X: Any, text: str, tag: str) -> Explanation:
-        label = self.number(tag)
-        if not self.counts[label]:
-            raise Refusal(UNPROCESSABLE, f"tag must occur in training to be explained; {tag!r} does not.")
-        found = explain_row(self.model, X, label)
-        return in_words(found, tag, self.name(tag), self.needs_texts().vectorizer_, text)
+        """Say which words spoke for a tag, which may be called by its name."""
+        return self.suggester.explain(self.matrix([text]), 0, self.tags.number(tag), text)
 
     def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
         """Name the words that spoke for each of some tags, the strongest first."""
-        X = self.matrix([text])
-        return [list(self._explain(X, text, tag).words_for[:MOST_WORDS]) for tag in tags]
+        X, labels = self.matrix([text]), self.tags.numbers(tags, "tags")
+        found = [self.suggester.explain(X, 0, int(label), text) for label in labels]
+        return [list(one.words_for[:MOST_WORDS]) for one in found]
 
     def _warm(self) -> None:
         """Make now what the first requests would wait for; forked workers then share it."""

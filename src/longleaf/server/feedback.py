@@ -64,8 +64,7 @@ class FeedbackFile:
 
 def _tags(value: Any, name: str, engine: Engine) -> list[str]:
     """Give the tags, which may be called by their readable names."""
-    tags = [engine.tag(required({name: tag}, name, str)) for tag in required({name: value}, name, list)]
-    for tag in tags:
-        with unprocessable():
-            engine.number(tag, name)
-    return list(dict.fromkeys(tags))
+    words = [required({name: word}, name, str) for word in required({name: value}, name, list)]
+    with unprocessable():
+        labels = engine.tags.numbers(words, name)
+    return [engine.tags.tags[label] for label in dict.fromkeys(labels)]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._tagging.suggest import Worth
-from longleaf._validation import check_choice, check_count, check_number, check_pair
-from longleaf.search import SEARCHES
+from longleaf._validation import check_count, check_number, check_pair
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.settings import Limits, Refusal
+from longleaf.suggest import Query
 
 MALFORMED = 400
-WISHES = ("tail", "gain", "only", "never", "propensity")
-OTHERS = ("texts", "vectors", "k", "groups", "explain", "search", "beam", "threshold")
+ROWS = ("texts", "vectors")
+ASKED = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
+FIELDS = (*ROWS, *ASKED, "explain")
+LARGEST_TAIL = 10
 
 JsonObject = dict[str, Any]
 
@@ -51,12 +52,9 @@ class SuggestRequest:
     engine: Engine
     texts: list[str]
     X: Any
-    k: int
-    worth: Worth
-    group: npt.NDArray[np.int64] | None
+    query: Query
     explain: bool
-    options: dict[str, Any] = field(default_factory=dict)
-    key: str = ""
+    key: str
 
     @property
     def n_rows(self) -> int:
@@ -66,7 +64,7 @@ class SuggestRequest:
     @classmethod
     def parse(cls, asked: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
         """Check the fields of ``POST /v1/suggest``; they mean what they mean in `longleaf.Tagger.suggest`."""
-        check_fields(asked, (*OTHERS, *WISHES))
+        check_fields(asked, FIELDS)
         asked = {name: value for name, value in asked.items() if value is not None}
         texts, X = _rows(asked, engine, limits)
         explain = _typed(asked.get("explain", False), "explain", bool)
@@ -74,22 +72,15 @@ class SuggestRequest:
             raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
         with unprocessable():
             k = check_count(asked.get("k", 5), "k", high=limits.k)
-            options = {
-                "search": check_choice(asked.get("search", "exact"), "search", SEARCHES),
-                "beam": check_count(asked.get("beam", 10), "beam"),
-                "threshold": _optional(asked.get("threshold"), lambda v: check_number(v, "threshold", low=0)),
-            }
-            worth = _worth(asked, engine)
-            groups = _optional(asked.get("groups"), lambda v: _by_tag(v, "groups", engine))
-            group = None if groups is None else engine.groups(groups)
-        plain = {name: value for name, value in asked.items() if name not in ("texts", "vectors", "explain")}
+            query = engine.suggester.query(k, **_wanted(asked))
+        plain = {name: asked[name] for name in ASKED if name in asked}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
-        return cls(engine, texts, X, k, worth, group, explain, options, key)
+        return cls(engine, texts, X, query, explain, key)
 
 
 def _rows(asked: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
     """Give the texts, or the matrix of the vectors."""
-    given = [name for name in ("texts", "vectors") if name in asked]
+    given = [name for name in ROWS if name in asked]
     if len(given) != 1:
         raise Refusal(
             UNPROCESSABLE, f"Either texts or vectors must be given; got {' and '.join(given) or 'neither'}."
@@ -125,31 +116,27 @@ def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     return array
 
 
-def _worth(asked: JsonObject, engine: Engine) -> Worth:
-    tail = _optional(asked.get("tail"), lambda v: check_number(v, "tail", low=0, high=10))
-    gain = _optional(asked.get("gain"), lambda v: _by_tag(v, "gain", engine))
-    for tag, value in (gain or {}).items():
-        check_number(value, f"gain of {tag!r}", low=0)
-    wishes: dict[str, Any] = {"tail": tail, "gain": gain}
-    for name in ("only", "never"):
-        wishes[name] = None if name not in asked else _tags(asked[name], name, engine)
-    propensity = _optional(asked.get("propensity"), lambda v: check_pair(v, "propensity", "A, B"))
-    worth = engine.worth(propensity=propensity, **wishes)
-    if propensity is not None and (propensity[0] < 0 or propensity[1] <= 0):
-        raise ValueError(f"propensity must be A, B with A at least 0 and B above 0; got {list(propensity)}.")
-    return worth
+def _wanted(asked: JsonObject) -> dict[str, Any]:
+    """Return the arguments of `Suggester.query`, of the types that it expects."""
+    wanted: dict[str, Any] = {name: asked[name] for name in ("search", "beam", "threshold") if name in asked}
+    if "tail" in asked:
+        wanted["tail"] = check_number(asked["tail"], "tail", low=0, high=LARGEST_TAIL)
+    if "propensity" in asked:
+        wanted["propensity"] = check_pair(asked["propensity"], "propensity", "A, B")
+    wanted |= {name: _by_tag(asked[name], name) for name in ("gain", "groups") if name in asked}
+    return wanted | {name: _tags(asked[name], name) for name in ("only", "never") if name in asked}
 
 
-def _by_tag(value: Any, name: str, engine: Engine) -> dict[str, Any]:
+def _by_tag(value: Any, name: str) -> dict[str, Any]:
     value = _typed(value, name, dict)
     for inner in value.values():
         if isinstance(inner, list | dict):
             raise Refusal(UNPROCESSABLE, f"{name} must hold plain values; got {_kind(inner)}.")
-    return {engine.tag(tag): inner for tag, inner in value.items()}
+    return dict(value)
 
 
-def _tags(value: Any, name: str, engine: Engine) -> list[str]:
-    return [engine.tag(_typed(tag, f"Each tag of {name}", str)) for tag in _typed(value, name, list)]
+def _tags(value: Any, name: str) -> list[str]:
+    return [_typed(tag, f"Each tag of {name}", str) for tag in _typed(value, name, list)]
 
 
 def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:

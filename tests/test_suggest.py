@@ -1,0 +1,168 @@
+"""The library, the command line and the service answer a question alike, to the last byte."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import longleaf as ll
+from cli_helpers import complaint, run_well
+from longleaf.search import LARGEST_GAIN
+from longleaf.tagger import suggester_of
+from serving import Running, make_tagger, make_vector_model, serving
+
+TEXTS = ["the import of olive oil", "cod and herring of the french republic", "wheat flour saffron"]
+SHARED = {"1264": "food", "2002": "food", "2437": "sea fish", "1085": "2437"}
+"""Two tags share a name, and one has another tag for a name."""
+
+
+@pytest.fixture(scope="module")
+def tagger() -> ll.Tagger:
+    made = make_tagger()
+    made.names = SHARED
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tagger: ll.Tagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suggest")
+    tagger.save(folder / "model.ll")
+    (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Running]:
+    with serving(folder / "model.ll", "--workers", 1) as running:
+        yield running
+
+
+def of_library(tagger: ll.Tagger, options: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    found = tagger.suggest(TEXTS, **options)
+    return [[{"tag": one.tag, "name": one.name} | one.numbers() for one in row] for row in found]
+
+
+def of_command_line(folder: Path, options: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    arguments: list[object] = ["-k", options.get("k", 5)]
+    for name in ("tail", "search", "beam"):
+        arguments += [f"--{name}", options[name]] if name in options else []
+    for name in ("gain", "groups"):
+        if name in options:
+            (folder / name).write_text("".join(f"{tag}\t{v}\n" for tag, v in options[name].items()))
+            arguments += [f"--{name}", folder / name]
+    for name in ("only", "never"):
+        if name in options:
+            (folder / name).write_text("".join(f"{tag}\n" for tag in options[name]))
+            arguments += [f"--{name}", folder / name]
+    lines = run_well("predict", folder / "model.ll", folder / "texts.jsonl", *arguments).splitlines()
+    return [json.loads(line)["labels"] for line in lines]
+
+
+def of_service(service: Running, options: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    kept = ("tag", "name", "score", "probability")
+    found = service.suggest(TEXTS, **options)
+    return [[{name: one[name] for name in kept} for one in row] for row in found]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tail": 0.5, "k": 3},
+        {"tail": 9.5},
+        {"gain": {"rare": LARGEST_GAIN, "sea fish": 3}},
+        {"gain": {"1264": 1e-45, "1085": 1e-30, "2002": 0}, "search": "beam", "beam": 100},
+        {"tail": 1, "only": ["sea fish", "rare", "1264"], "never": ["rare"]},
+        {"gain": {"rare": 50}, "groups": {"sea fish": "x", "1264": "x", "2437": "x", "rare": "x"}},
+    ],
+    ids=str,
+)
+def test_three_front_ends_give_the_same_bytes(
+    tagger: ll.Tagger, folder: Path, service: Running, options: dict[str, Any]
+) -> None:
+    library = json.dumps(of_library(tagger, options))
+    assert len(library) > 100
+    assert json.dumps(of_command_line(folder, options)) == library
+    assert json.dumps(of_service(service, options)) == library
+
+
+@pytest.mark.parametrize("gain", [0.0, 1e-300, 1e-45, 1e-38, 1e30, LARGEST_GAIN])
+def test_the_probability_does_not_depend_on_the_gain(tagger: ll.Tagger, gain: float) -> None:
+    plain = {s.tag: s.probability for s in tagger.suggest(TEXTS[:1], k=5)[0]}
+    for found in tagger.suggest(TEXTS[:1], k=5, gain={"1264": gain, "rare": 2.0})[0]:
+        assert found.probability == pytest.approx(plain[found.tag], rel=2e-4)
+        assert np.isfinite(found.score)
+
+
+@pytest.mark.parametrize("search", ["exact", "beam"])
+def test_probabilities_of_a_search_are_those_of_its_labels(search: str) -> None:
+    model = make_vector_model()
+    X = np.random.RandomState(2).rand(40, 12)
+    gain = np.array([1e-40, 1e-3, 1, 1e3, 1e37])
+    top = model.top_k(X, 5, gain=gain, search=search, beam=10)
+    rows, places = np.nonzero(top.labels >= 0)
+    want = model.probability(X, rows, top.labels[rows, places])
+    np.testing.assert_allclose(top.probabilities[rows, places], want, rtol=2e-5)
+    assert np.isfinite(top.scores).all()
+    plain = model.top_k(X, 5)
+    np.testing.assert_array_equal(plain.probabilities, plain.scores)
+
+
+def test_gains_beyond_a_32_bit_float_are_refused_everywhere(
+    tagger: ll.Tagger, folder: Path, service: Running
+) -> None:
+    with pytest.raises(ValueError, match=r"gain of '1264' must be at least 0 and at most 1e\+38; got 1e\+39"):
+        tagger.suggest(TEXTS, gain={"1264": 1e39})
+    answer = service.call("/v1/suggest", {"texts": TEXTS, "gain": {"1264": 1e39}})
+    assert answer.status == 422
+    assert answer.error == "gain of '1264' must be at least 0 and at most 1e+38; got 1e+39."
+    (folder / "large.tsv").write_text("1264\t1e39\n")
+    said = complaint("predict", folder / "model.ll", folder / "texts.jsonl", "--gain", folder / "large.tsv")
+    assert "a gain must be a finite number from 0 to 1e+38; '1264' has '1e39'" in said
+    with pytest.raises(ValueError, match=r"gain must hold finite numbers from 0 to 1e\+38; got 1e\+39 for"):
+        make_vector_model().top_k(np.ones((1, 12)), 1, gain=[1e39, 1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("tail", [80, 300, 1e300])
+def test_a_tail_that_no_score_can_hold_is_refused(tagger: ll.Tagger, folder: Path, tail: float) -> None:
+    with pytest.raises(ValueError, match=r"tail must lead to gains of at most 1e\+38; got"):
+        tagger.suggest(TEXTS, tail=tail)
+    said = complaint("predict", folder / "model.ll", folder / "texts.jsonl", "--tail", tail)
+    assert "tail must lead to gains of at most 1e+38" in said
+
+
+def test_a_name_that_tags_share_is_ambiguous_everywhere(
+    tagger: ll.Tagger, folder: Path, service: Running
+) -> None:
+    sentence = "must name one tag; 'food' is the name of '1264' and '2002'."
+    for options in ({"only": ["food"]}, {"gain": {"food": 2}}, {"groups": {"food": 1}}):
+        with pytest.raises(ValueError, match=sentence):
+            tagger.suggest(TEXTS, **options)
+        answer = service.call("/v1/suggest", {"texts": TEXTS} | options)
+        assert (answer.status, answer.error) == (422, f"{next(iter(options))} {sentence}")
+    with pytest.raises(ValueError, match=f"tag {sentence}"):
+        tagger.explain(TEXTS[0], "food")
+    answer = service.call("/v1/explain", {"text": TEXTS[0], "tag": "food"})
+    assert (answer.status, answer.error) == (422, f"tag {sentence}")
+    assert sentence in complaint("explain", folder / "model.ll", "--text", TEXTS[0], "--tag", "food")
+    (folder / "shared.txt").write_text("sea fish\nfood\n")
+    command = ("predict", folder / "model.ll", folder / "texts.jsonl", "--only", folder / "shared.txt")
+    assert "'food' in line 2 is the name of '1264' and '2002'" in complaint(*command, "--strict")
+
+
+def test_a_tag_takes_precedence_over_the_name_of_another(tagger: ll.Tagger, service: Running) -> None:
+    assert {s.tag for row in tagger.suggest(TEXTS, only=["2437"]) for s in row} == {"2437"}
+    assert service.call("/v1/explain", {"text": TEXTS[1], "tag": "2437"}).json["tag"] == "2437"
+
+
+def test_names_may_be_set_at_any_time(tagger: ll.Tagger) -> None:
+    suggester = suggester_of(tagger)
+    assert suggester.tags.name("1264") == "food"
+    tagger.names = {"1264": "oil"}
+    try:
+        assert tagger.suggest(TEXTS[:1], only=["oil"])[0][0].name == "oil"
+    finally:
+        tagger.names = SHARED
