@@ -19,8 +19,8 @@ import scipy.sparse as sp
 import longleaf as ll
 from benchmarks import data, paper_sets
 from benchmarks import truth_runs as runs
-from longleaf._positive_weight import relevance_estimates
-from longleaf.linear import node_rows
+from longleaf.training.positive_weight import relevance_estimates
+from longleaf.training.solver import node_rows
 
 RESULTS = data.ROOT / "benchmarks" / "results" / "correction.json"
 SETS = ("Bibtex", "Delicious", "EURLEX57K")

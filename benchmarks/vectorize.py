@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from longleaf.text import TextVectorizer
+from longleaf.text.vectorizer import TextVectorizer
 
 DATA = Path(os.environ.get("LONGLEAF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SETTINGS = {"words": {"ngram_range": (1, 1)}, "words and pairs": {"ngram_range": (1, 2)}}

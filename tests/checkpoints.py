@@ -7,10 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import longleaf as ll
-from longleaf._fitting import part_training
-from longleaf._fitting.part_queue import PartQueue
-from longleaf._fitting.part_store import PartStore
-from longleaf.linear import NodeTrainer
+from longleaf.training.queue import PartQueue
+from longleaf.training.solver import NodeTrainer
+from longleaf.training.store import PartStore
 from training import texts
 
 X, Y = texts(n_rows=400, n_features=150, n_labels=60, seed=3)
@@ -48,7 +47,7 @@ def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
 def begin(monkeypatch, folder, n_parts, model, labels=Y):
     """Train until so many parts are saved; give their files."""
     with monkeypatch.context() as patch:
-        patch.setattr(part_training, "PartQueue", SmallParts)
+        patch.setattr(resumable, "PartQueue", SmallParts)
         stop_after(patch, n_parts)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, labels, checkpoint=folder)

@@ -11,8 +11,8 @@ import pytest
 
 import longleaf as ll
 from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, stop_after
-from longleaf._fitting.checkpoint import CheckpointError
-from longleaf._fitting.part_store import PartStore
+from longleaf.training.checkpoint import CheckpointError
+from longleaf.training.store import PartStore
 from same import same_model
 
 

@@ -10,15 +10,15 @@ import pytest
 import longleaf as ll
 from checkpoints import OWN, SmallParts, X, Y, make, stop_after
 from cli_helpers import complaint, fill, run, run_well
-from longleaf._fitting import checkpoint, part_training
-from longleaf._fitting.checkpoint import CheckpointError, open_checkpoint
-from longleaf._fitting.part_queue import PartQueue
-from longleaf._fitting.part_store import PartStore
-from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
-from longleaf.linear import NodeTrainer
-from longleaf.pfastrexml import PfastreXML
-from longleaf.proxml import ProXML
+from longleaf.baselines.pfastrexml import PfastreXML
+from longleaf.baselines.proxml import ProXML
+from longleaf.training import checkpoint
+from longleaf.training.checkpoint import CheckpointError, open_checkpoint
+from longleaf.training.queue import PartQueue
+from longleaf.training.solver import NodeTrainer
+from longleaf.training.store import PartStore
+from longleaf.weights.join import join_parts
 from same import same_model
 
 # ------------------------------------------------------------ refusals
@@ -139,7 +139,7 @@ def test_a_tagger_resumes(tmp_path, monkeypatch):
     tagger = ll.Tagger(make(n_trees=1, max_leaf=2))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
-        patch.setattr(part_training, "PartQueue", SmallParts)
+        patch.setattr(resumable, "PartQueue", SmallParts)
         with pytest.raises(KeyboardInterrupt):
             tagger.fit(sentences, tags, checkpoint=tmp_path / "ck")
     kept = ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags, checkpoint=tmp_path / "ck")

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import handmade
 import longleaf as ll
-from longleaf._base.paths import path_nodes
-from longleaf.explain import explain_row, log_node_probability
-from longleaf.words import Explanation, column_names, word_spans
+from longleaf.explain.paths import path_nodes
+from longleaf.explain.row import explain_row, log_node_probability
+from longleaf.explain.words import Explanation, column_names, word_spans
 
 N_FEATURES, N_LABELS = 60, 30
 

@@ -13,7 +13,7 @@ import pytest
 import longleaf as ll
 from cli_helpers import complaint, run, run_well
 from importing import MODELS, NAMES, Peer, assert_reproduced
-from longleaf.explain import explain_row
+from longleaf.explain.row import explain_row
 from peers import make
 
 PEERS = Path(os.environ.get("LONGLEAF_PEERS", Path(__file__).resolve().parents[1]))

@@ -8,9 +8,9 @@ import handmade
 import longleaf as ll
 import reference
 from longleaf import _core
-from longleaf._growth.learning import PRESSING
-from longleaf._growth.placement import CROWDING
-from longleaf._growth.tree_edits import leaf_of_label
+from longleaf.learning.placement import CROWDING
+from longleaf.learning.tree_edits import leaf_of_label
+from longleaf.learning.update import PRESSING
 from training import TIGHT, WHOLE, texts, unit_rows
 
 SMALL = {"n_trees": 2, "arity": 3, "max_leaf": 4, "random_state": 1, "n_jobs": 1}

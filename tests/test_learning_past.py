@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from longleaf._fitting.trees import MASS_UNIT, PIECE, feature_mass
-from longleaf._growth.placement import CROWDING, _spread
 from longleaf._validation import check_features
+from longleaf.learning.placement import CROWDING, _spread
+from longleaf.training.trees import MASS_UNIT, PIECE, feature_mass
 from training import texts, unit_rows
 
 X, ROWS = texts(n_rows=160, n_features=80, n_labels=15)
@@ -28,7 +28,7 @@ def test_masses_add_up_exactly_in_any_pieces(monkeypatch):
     whole = feature_mass(check_features(X))
     parts = [feature_mass(check_features(X[part])) for part in (OLD, NEW)]
     np.testing.assert_array_equal(parts[1] + parts[0], whole)
-    monkeypatch.setattr("longleaf._fitting.trees.PIECE", 7)
+    monkeypatch.setattr("longleaf.training.trees.PIECE", 7)
     np.testing.assert_array_equal(feature_mass(check_features(X)), whole)
     assert PIECE > 7
     assert not feature_mass(check_features(X[:0])).any()

@@ -10,7 +10,7 @@ import handmade
 import longleaf as ll
 import reference
 from data import shared
-from longleaf.linear import node_rows
+from longleaf.training.solver import node_rows
 from training import TIGHT, fit_tree, liblinear, node_problems, texts, unit_rows
 
 LOSSES = ["log", "squared-hinge"]

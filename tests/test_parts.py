@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import longleaf as ll
 from longleaf import _core
-from longleaf._fitting.parts import join_parts
 from longleaf._validation import check_features, check_labels
-from longleaf.linear import NodeTrainer, SolverSettings, node_rows
+from longleaf.training.solver import NodeTrainer, SolverSettings, node_rows
+from longleaf.weights.join import join_parts
 
 
 def settings(**changes):

@@ -10,17 +10,17 @@ import pytest
 import longleaf as ll
 from cli_helpers import complaint, run, run_well
 from longleaf import _core
-from longleaf._fitting.memory import Means, Sizes, UnitSize, account, parse_memory
-from longleaf._fitting.part_store import PartStore
-from longleaf._fitting.part_training import train_by_parts
-from longleaf._fitting.scratch import scratch_files
-from longleaf._planning.means import choose_means
-from longleaf._planning.sampling import estimate_centroid_entries, estimate_tree, thinned
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy, make_topics
 from longleaf.io.storage import folder_bytes
-from longleaf.linear import NodeTrainer
 from longleaf.plt import rows_of_labels
+from longleaf.training.execution import choose_means
+from longleaf.training.memory import Means, Sizes, UnitSize, account, parse_memory
+from longleaf.training.resumable import train_by_parts
+from longleaf.training.sampling import estimate_centroid_entries, estimate_tree, thinned
+from longleaf.training.scratch import scratch_files
+from longleaf.training.solver import NodeTrainer
+from longleaf.training.store import PartStore
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_rows_of_labels_leave_out_labels_that_never_occur() -> None:
 def test_what_goes_to_disk_gives_the_same_bits(
     data: tuple[object, object], model: ll.PLT, tmp_path: Path, scratch: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longleaf._fitting.scratch.SMALLEST_SCRATCH", 1)
+    monkeypatch.setattr("longleaf.training.scratch.SMALLEST_SCRATCH", 1)
     trainer = trainer_of(model, *data)
     whole, facts = trainer.train(threads=2)
     shares: list[float] = []

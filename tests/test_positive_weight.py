@@ -11,9 +11,9 @@ from sklearn.svm import LinearSVC
 
 import longleaf as ll
 import reference
-from longleaf._positive_weight import inverse_priors, positive_factors, relevance_estimates
 from longleaf.datasets import lose_labels
-from longleaf.linear import node_rows
+from longleaf.training.positive_weight import inverse_priors, positive_factors, relevance_estimates
+from longleaf.training.solver import node_rows
 from reference import parents
 from training import TIGHT, WHOLE, fit_tree, node_problems, texts
 

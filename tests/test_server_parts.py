@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import handmade
-from longleaf._base.paths import node_terms
+from longleaf.explain.paths import node_terms
 from longleaf.server.board import Board, Slot
 from longleaf.server.engine import Engine
 from longleaf.server.metrics import render

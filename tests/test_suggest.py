@@ -10,7 +10,7 @@ import pytest
 
 import longleaf as ll
 from cli_helpers import complaint, run_well
-from longleaf.search import LARGEST_GAIN
+from longleaf.search.top_k import LARGEST_GAIN
 from longleaf.tagger import suggester_of
 from serving import Running, make_tagger, make_vector_model, serving
 

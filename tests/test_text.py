@@ -14,8 +14,8 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer,
 from sklearn.pipeline import make_pipeline
 
 from data import LAWS, read_texts, shared
-from longleaf._text.characters import CONTEXTUAL, SPACE, WORD, character_table
-from longleaf.text import TextVectorizer
+from longleaf.text.characters import CONTEXTUAL, SPACE, WORD, character_table
+from longleaf.text.vectorizer import TextVectorizer
 from same import same_matrix
 
 TEXTS = [
@@ -130,7 +130,7 @@ def test_the_number_of_threads_and_batches_does_not_change_a_bit(setting, monkey
     expected = TextVectorizer(n_jobs=1, **setting).fit(texts)
     rows = expected.transform(texts)
     for batch_texts in (7, 250, 4096):
-        monkeypatch.setattr("longleaf._text.batches.BATCH_TEXTS", batch_texts)
+        monkeypatch.setattr("longleaf.text.batches.BATCH_TEXTS", batch_texts)
         for n_jobs in (1, 2, 5):
             actual = TextVectorizer(n_jobs=n_jobs, **setting)
             same_matrix(actual.fit_transform(texts), rows)
@@ -200,7 +200,7 @@ def test_a_damaged_vocabulary_is_refused():
 
 
 def test_fit_reads_a_stream_and_does_not_keep_it(monkeypatch):
-    monkeypatch.setattr("longleaf._text.batches.BATCH_TEXTS", 10)
+    monkeypatch.setattr("longleaf.text.batches.BATCH_TEXTS", 10)
     tracemalloc.start()
     try:
         ours = TextVectorizer().fit("öl " * 30_000 + str(row) for row in range(200))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from longleaf._tuning.candidates import SPACE, draw, full_space, starting_settings
-from longleaf._tuning.halving import Trial, parse_metric, rung_sizes
 from longleaf.metrics import compare, evaluate
 from longleaf.split import DEV, split_rows
+from longleaf.tuning.candidates import SPACE, draw, full_space, starting_settings
+from longleaf.tuning.halving import Trial, parse_metric, rung_sizes
 
 SMALL: dict[str, Any] = {
     "loss": ["log", "squared-hinge"],

@@ -6,27 +6,27 @@ __version__ = "0.1.0"
 
 from longleaf import metrics, propensity
 from longleaf._validation import DataError, ModelError
+from longleaf.baselines.pfastrexml import PfastreXML
+from longleaf.baselines.proxml import ProXML
 from longleaf.br import BR
+from longleaf.explain.words import Explanation
 from longleaf.importing import import_model
 from longleaf.io.store import save_store
 from longleaf.io.tables import read_table
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
-from longleaf.pfastrexml import PfastreXML
-from longleaf.plan import Plan, plan
+from longleaf.planning import Plan, plan
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
-from longleaf.proxml import ProXML
-from longleaf.search import TopK
-from longleaf.sensitivity import Sensitivity, psp_sensitivity
+from longleaf.propensity._sensitivity import Sensitivity, psp_sensitivity
+from longleaf.search.top_k import TopK
 from longleaf.split import split_rows
 from longleaf.store import Store, load_store
 from longleaf.suggest import Suggestion
 from longleaf.tagger import Tagger
-from longleaf.text import TextVectorizer
-from longleaf.tree import LabelTree
-from longleaf.tune import Tuning, tune
-from longleaf.words import Explanation
+from longleaf.text.vectorizer import TextVectorizer
+from longleaf.trees.label_tree import LabelTree
+from longleaf.tuning.tune import Tuning, tune
 
 if TYPE_CHECKING:
     from longleaf.client import AsyncClient as AsyncClient

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
 from longleaf._validation import Rows
-from longleaf.tree import LabelTree
+from longleaf.estimator import LabelEstimator
+from longleaf.training.positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
+from longleaf.trees.label_tree import LabelTree
 
 
 class OneVersusRest(LabelEstimator):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import ModelError
+from longleaf.baselines.proxml import ProXML
 from longleaf.br import BR
+from longleaf.estimator import LabelEstimator
 from longleaf.io.storage import load_folder
 from longleaf.plt import PLT
-from longleaf.proxml import ProXML
 from longleaf.tagger import Tagger
 
 KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._fitting.clustering import CLUSTERED, ClusterSettings, cluster_tree
-from longleaf._growth.learner import LabelLearner
-from longleaf._positive_weight import INVERSE_PRIOR, PROPENSITY
+from longleaf._learner import LabelLearner
 from longleaf._validation import Rows, check_choice, check_count
-from longleaf.linear import SolverSettings
 from longleaf.presets import preset
-from longleaf.tree import LabelTree
+from longleaf.training.positive_weight import INVERSE_PRIOR, PROPENSITY
+from longleaf.training.solver import SolverSettings
+from longleaf.trees.clustering import CLUSTERED, ClusterSettings, cluster_tree
+from longleaf.trees.label_tree import LabelTree
 
 TREES = (*CLUSTERED, "complete", "random", "huffman")
 

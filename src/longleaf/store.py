@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.tags import Objects, TagCollector, as_objects
 from longleaf._validation import DataError, ModelError
+from longleaf.estimator import LabelEstimator
 from longleaf.io._manifest import Manifest
 from longleaf.io.storage import (
     DATA,
@@ -28,7 +27,8 @@ from longleaf.io.storage import (
 from longleaf.io.store import StoreWriter
 from longleaf.io.tables import Record
 from longleaf.tagger import Tagger
-from longleaf.text import TextVectorizer
+from longleaf.text.tags import Objects, TagCollector, as_objects
+from longleaf.text.vectorizer import TextVectorizer
 
 BATCH_TEXTS = 4096
 

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.tags import TagIndex, ready_texts
 from longleaf._validation import check_choice, check_count, check_number
-from longleaf.explain import explain_row
+from longleaf.estimator import LabelEstimator
+from longleaf.explain.row import explain_row
+from longleaf.explain.words import Explanation, Words, in_words
 from longleaf.propensity import check_constants
-from longleaf.search import SEARCHES, TopK, resolve_gain
-from longleaf.words import Explanation, Words, in_words
+from longleaf.search.top_k import SEARCHES, TopK, resolve_gain
+from longleaf.text.tags import TagIndex, ready_texts
 
 MOST_WORDS = 5
 """How many words a suggestion names."""

@@ -12,17 +12,17 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging import files
-from longleaf._tagging.learning import TagLearner
-from longleaf._tagging.parts import default_vectorizer, with_named_parts
-from longleaf._tagging.tags import Objects, TagCollector, TagIndex, known_indicator, ready_texts
+from longleaf import _tagger_files as files
+from longleaf._tag_learner import TagLearner
+from longleaf._tagger_parts import default_vectorizer, with_named_parts
 from longleaf._validation import check_choice
+from longleaf.estimator import LabelEstimator
+from longleaf.explain.words import Explanation
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.plt import PLT
 from longleaf.suggest import Suggester, Suggestion
-from longleaf.words import Explanation
+from longleaf.text.tags import Objects, TagCollector, TagIndex, known_indicator, ready_texts
 
 UNSEEN = ("ignore", "add", "error")
 

@@ -18,11 +18,11 @@ from longleaf.io import storage
 from longleaf.io._replace import staging_folder
 from longleaf.io.streams import open_replacing, read_chunks
 from longleaf.io.xmlc import load_xmlc
-from longleaf.search import LARGEST_GAIN
+from longleaf.search.top_k import LARGEST_GAIN
 from longleaf.store import load_store
 
 if TYPE_CHECKING:
-    from longleaf._base.estimator import LabelEstimator
+    from longleaf.estimator import LabelEstimator
 
 STANDARD_INPUT = "-"
 GAIN_LIMITS = f"must be a finite number from 0 to {LARGEST_GAIN:g}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from longleaf._tagging.tags import TagIndex, quoted
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import open_source
 from longleaf.io._lines import read_lines
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
+from longleaf.text.tags import TagIndex, quoted
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._fitting.memory import parse_memory
+from longleaf.training.memory import parse_memory
 
 if TYPE_CHECKING:
-    from longleaf._base.estimator import LabelEstimator
+    from longleaf.estimator import LabelEstimator
 
 
 class Search(StrEnum):

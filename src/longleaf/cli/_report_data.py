@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
 from longleaf.cli._tables import label_model, open_table
@@ -16,6 +15,7 @@ from longleaf.io.tables import Record
 from longleaf.propensity import Constants
 from longleaf.report import Problem, Side
 from longleaf.tagger import Tagger
+from longleaf.text.tags import TagCollector
 
 
 def read_features(

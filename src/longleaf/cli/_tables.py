@@ -10,16 +10,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.tags import TagIndex, quoted
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, parse_gain
+from longleaf.estimator import LabelEstimator
 from longleaf.io._formats import refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
 from longleaf.tagger import Tagger
+from longleaf.text.tags import TagIndex, quoted
 
 TABLE, XMLC, STORE = "table", "xmlc", "store"
 XMLC_HEADER = re.compile(rb"\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?(\n|$)")

@@ -11,13 +11,13 @@ from typing import Any
 
 import typer
 
-from longleaf._positive_weight import check_positive_weight
 from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import Data, load_data
 from longleaf.cli._tables import STORE, TABLE, XMLC, data_form, refuse_nameless_table
 from longleaf.io import storage
 from longleaf.plt import TREES
+from longleaf.training.positive_weight import check_positive_weight
 
 MOST_TREES = 1000
 LARGEST = 2**31 - 1  # as native code counts

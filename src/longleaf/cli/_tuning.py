@@ -10,7 +10,7 @@ import typer
 
 from longleaf.cli import _console
 from longleaf.cli._training import LARGEST, MOST_TREES, Loss, TreeKind
-from longleaf.tune import Trial, Tuning
+from longleaf.tuning.tune import Trial, Tuning
 
 if TYPE_CHECKING:
     from rich.table import Table

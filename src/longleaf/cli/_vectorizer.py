@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._text.checks import check_parameters
-from longleaf.text import TextVectorizer
+from longleaf.text.checks import check_parameters
+from longleaf.text.vectorizer import TextVectorizer
 
 PANEL = "Words"
 

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.tags import TagCollector
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
 from longleaf.cli._tables import check_both_match, given, label_model, read_judged
 from longleaf.cli.evaluate import NOTHING_TO_FIND
+from longleaf.estimator import LabelEstimator
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
 from longleaf.metrics import compare as judge
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
 from longleaf.tagger import Tagger
+from longleaf.text.tags import TagCollector
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -21,7 +21,7 @@ from longleaf.io.storage import DATA, folder_bytes, read_manifest
 from longleaf.io.store import convert_xmlc
 from longleaf.io.tables import Record
 from longleaf.store import convert_texts
-from longleaf.text import TextVectorizer
+from longleaf.text.vectorizer import TextVectorizer
 
 
 @takes(words=word_settings)

@@ -11,11 +11,11 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, open_source
 from longleaf.cli._filters import Filters
+from longleaf.explain.words import Explanation
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.models import load
 from longleaf.tagger import Tagger, suggester_of
-from longleaf.words import Explanation
 
 if TYPE_CHECKING:
     from rich.text import Text

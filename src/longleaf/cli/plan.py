@@ -7,17 +7,17 @@ from typing import Any
 
 import typer
 
-from longleaf._planning.sampling import Clock
-from longleaf._tagging.tags import TagCollector
 from longleaf.cli import _console, _options
 from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
 from longleaf.cli._groups import takes
 from longleaf.cli._tables import given, open_table, report
 from longleaf.cli._training import is_table, load_labelled
 from longleaf.cli._vectorizer import named_options, word_settings
-from longleaf.plan import Plan
-from longleaf.plan import plan as plan_training
-from longleaf.text import TextVectorizer
+from longleaf.planning import Plan
+from longleaf.planning import plan as plan_training
+from longleaf.text.tags import TagCollector
+from longleaf.text.vectorizer import TextVectorizer
+from longleaf.training.sampling import Clock
 
 
 @takes(settings=tree_settings, words=word_settings)

@@ -9,13 +9,13 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
 from longleaf.cli._filters import Filters
 from longleaf.cli._lines import matrix_batches, text_batches, write_lines
 from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
+from longleaf.estimator import LabelEstimator
 from longleaf.io.names import read_names
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from longleaf._tagging.tags import TagCollector
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file, load_data
 from longleaf.cli._tables import TABLE, data_form, given, open_table, report
 from longleaf.io.streams import open_replacing
 from longleaf.io.xmlc import save_xmlc
 from longleaf.split import split_rows
+from longleaf.text.tags import TagCollector
 
 PARTS = ("train", "dev", "test")
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._fitting.checkpoint import check_checkpoint
 from longleaf._validation import DataError
 from longleaf.br import BR
 from longleaf.cli import _console
@@ -47,7 +46,8 @@ from longleaf.io.streams import naming_what_is_full
 from longleaf.plt import PLT
 from longleaf.store import is_store, load_store
 from longleaf.tagger import Tagger
-from longleaf.text import TextVectorizer
+from longleaf.text.vectorizer import TextVectorizer
+from longleaf.training.checkpoint import check_checkpoint
 
 
 @takes(settings=tree_settings, words=word_settings)

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from longleaf._tagging.tags import TagCollector
-from longleaf._tuning.halving import Trial, parse_metric
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
@@ -22,8 +20,10 @@ from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.tagger import Tagger
-from longleaf.text import TextVectorizer
-from longleaf.tune import tune as search
+from longleaf.text.tags import TagCollector
+from longleaf.text.vectorizer import TextVectorizer
+from longleaf.tuning.halving import Trial, parse_metric
+from longleaf.tuning.tune import tune as search
 
 
 @takes(space=listed_values, words=word_settings)

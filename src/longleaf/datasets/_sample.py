@@ -10,10 +10,10 @@ from typing import BinaryIO, cast
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf._tagging.tags import TagCollector
 from longleaf.io.names import read_names
 from longleaf.io.tables import Record, read_table
-from longleaf.text import TextVectorizer
+from longleaf.text.tags import TagCollector
+from longleaf.text.vectorizer import TextVectorizer
 
 TRAIN, TEST, NAMES = "eurlex_train.jsonl.xz", "eurlex_test.jsonl.xz", "tag_names.json.xz"
 

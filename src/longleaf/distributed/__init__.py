@@ -15,6 +15,6 @@ if find_spec("distributed") is None:
 from longleaf.distributed._evaluate import evaluate
 from longleaf.distributed._fit import fit
 from longleaf.distributed._predict import iter_top_k, top_k
-from longleaf.distributed._run import ClusterError
+from longleaf.training.cluster.run import ClusterError
 
 __all__ = ["ClusterError", "evaluate", "fit", "iter_top_k", "top_k"]

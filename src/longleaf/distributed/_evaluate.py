@@ -7,12 +7,12 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from longleaf._fitting.trees import TrainingData
 from longleaf.distributed._predict import features, in_order, keep_model, open_model
-from longleaf.distributed._run import Run
-from longleaf.distributed._sources import loaders
 from longleaf.metrics._hits import check_k, check_problem
 from longleaf.metrics._sums import RankingSums
+from longleaf.training.cluster.run import Run
+from longleaf.training.cluster.sources import loaders
+from longleaf.training.trees import TrainingData
 
 
 def evaluate(

@@ -13,16 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from longleaf import __version__
-from longleaf._base.estimator import LabelEstimator
-from longleaf._fitting.trees import check_row_weight
 from longleaf._validation import Rows, check_count, check_labels
-from longleaf.distributed import _blocks
-from longleaf.distributed._run import Run
-from longleaf.distributed._sources import column_names, loaders
-from longleaf.distributed._train import Problem, count, train
-from longleaf.distributed._trees import build_trees
-from longleaf.linear import SolverSettings, link_of
+from longleaf.estimator import LabelEstimator
 from longleaf.propensity import check_constants
+from longleaf.training.cluster import blocks as _blocks
+from longleaf.training.cluster.run import Run
+from longleaf.training.cluster.sources import column_names, loaders
+from longleaf.training.cluster.train import Problem, count, train
+from longleaf.training.cluster.trees import build_trees
+from longleaf.training.solver import SolverSettings, link_of
+from longleaf.training.trees import check_row_weight
 
 Model = TypeVar("Model", bound=LabelEstimator)
 

@@ -12,12 +12,12 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longleaf._base.ranker import LabelRanker
-from longleaf._fitting.trees import TrainingData
-from longleaf.distributed._run import Run
-from longleaf.distributed._sources import column_names, loaders
+from longleaf._ranker import LabelRanker
 from longleaf.models import load
-from longleaf.search import TopK
+from longleaf.search.top_k import TopK
+from longleaf.training.cluster.run import Run
+from longleaf.training.cluster.sources import column_names, loaders
+from longleaf.training.trees import TrainingData
 
 IN_FLIGHT = 2
 """Partitions per thread that are loaded ahead; the others wait, as they need not fit in memory at once."""

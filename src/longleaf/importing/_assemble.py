@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._validation import ModelError
-from longleaf.linear import LOGISTIC_LINK
-from longleaf.tree import LabelTree
+from longleaf.training.solver import LOGISTIC_LINK
+from longleaf.trees.label_tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
 

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from longleaf._validation import ModelError
 from longleaf.importing._assemble import Source, SourceTree, no_weights
 from longleaf.importing._files import Records
-from longleaf.linear import LOGISTIC_LINK
+from longleaf.training.solver import LOGISTIC_LINK
 
 INT, SIZE, REAL, BOOL = "<i4", "<i8", "<f4", "?"
 PAIR = np.dtype([("index", INT), ("value", REAL)])

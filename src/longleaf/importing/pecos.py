@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from longleaf._validation import ModelError
 from longleaf.importing._assemble import Ints, Source, SourceTree, no_weights
 from longleaf.importing._files import read_json, read_sparse, setting
-from longleaf.linear import LOGISTIC_LINK
+from longleaf.training.solver import LOGISTIC_LINK
 
 MOST_LEVELS = 1000
 HINGE = re.compile(r"(?:log-)?l([1-9])-hinge")

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longleaf.explain import explain_row
+from longleaf.explain.row import explain_row
+from longleaf.explain.words import Span
 from longleaf.report.answers import Answer
 from longleaf.report.markup import Html, folded, join, tag, text
 from longleaf.report.problem import Problem
 from longleaf.report.sections import Section
 from longleaf.report.study import Study
-from longleaf.words import Span
 
 WORDS = 6
 """Words or features named on each side."""

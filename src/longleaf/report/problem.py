@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._base.estimator import LabelEstimator
 from longleaf._validation import check_labels
+from longleaf.estimator import LabelEstimator
 from longleaf.metrics._frequency import frequency_bins
 from longleaf.propensity import Constants, inverse_propensity_from_counts
 from longleaf.tagger import Tagger

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._base.estimator import LabelEstimator
-from longleaf._tagging.tags import TagIndex
 from longleaf._validation import check_features
+from longleaf.estimator import LabelEstimator
+from longleaf.explain.words import Explanation
 from longleaf.io._manifest import MANIFEST
 from longleaf.io.names import read_names
 from longleaf.metrics._frequency import BINS, frequency_bins
@@ -24,7 +24,7 @@ from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
 from longleaf.suggest import MOST_WORDS, Query, Suggester
 from longleaf.tagger import Tagger, suggester_of
-from longleaf.words import Explanation
+from longleaf.text.tags import TagIndex
 
 UNPROCESSABLE = 422
 WARM_NODES = 2_000_000

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._base.paths import node_terms, node_weights
 from longleaf._validation import check_features
-from longleaf.explain import log_node_probability
+from longleaf.explain.paths import node_terms, node_weights
+from longleaf.explain.row import log_node_probability
+from longleaf.explain.words import column_names
 from longleaf.server.engine import Engine
 from longleaf.server.settings import Refusal
-from longleaf.tree import LabelTree
-from longleaf.words import column_names
+from longleaf.trees.label_tree import LabelTree
 
 NOT_FOUND = 404
 MOST_CHILDREN = 100

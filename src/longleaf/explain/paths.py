@@ -1,0 +1,96 @@
+"""The weights along a label's paths, decoded for the features of one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+from longleaf._ranker import LabelRanker
+from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.join import WORD_NUMBERS
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LabelPath:
+    """A label's nodes in one tree from below the root down to its leaf, as one row sees them.
+
+    Attributes
+    ----------
+    bias : float64 array [nodes]
+        The margin of each node's classifier for the empty row.
+    products : float64 array [nodes, features of the row]
+        What each feature adds to it: weight times value.
+    """
+
+    bias: Doubles
+    products: Doubles
+
+    @property
+    def margin(self) -> Doubles:
+        """What all features together add to the margin of each node."""
+        return np.asarray(self.products.sum(axis=1), np.float64)
+
+
+def label_path(model: LabelRanker, tree: int, label: int, features: Ints, values: Doubles) -> LabelPath:
+    """Decode what `features` with `values` add along the path to `label`.
+
+    Parameters
+    ----------
+    model : PLT or BR
+    tree : int
+        Which tree of the model.
+    label : int
+        It must have a leaf in the tree.
+    features, values : arrays [features of the row]
+        The row, as it is scored.
+    """
+    nodes = path_nodes(model.trees_[tree], label)
+    products = np.array([node_weights(model, tree, node, features) * values for node in nodes])
+    return LabelPath(np.asarray(model.weights_[tree]["bias"], np.float64)[nodes], products)
+
+
+def path_nodes(tree: LabelTree, label: int) -> Ints:
+    """List the nodes from below the root down to the leaf of `label`."""
+    node = int(np.flatnonzero(tree.label == label)[0])
+    nodes = []
+    while node > 0:
+        nodes.append(node)
+        # first_child never falls, so the parent is the last node whose children begin here or before
+        node = int(np.searchsorted(tree.first_child, node, side="right")) - 1
+    return np.array(nodes[::-1], np.int64)
+
+
+def node_weights(model: LabelRanker, tree: int, node: int, features: Ints) -> Doubles:
+    """Look up one node's weights of `features`; 0 where it has none."""
+    found = model._prepare().forest.node_weights(tree, node, features.astype(np.int32))
+    return found.astype(np.float64)
+
+
+def node_terms(model: LabelRanker, tree: int, node: int) -> tuple[Ints, Doubles]:
+    """Give all features that a node has a weight for, and the weights."""
+    weights = model.weights_[tree]
+    chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
+    features = _chunk_features(weights, chunk)
+    values = node_weights(model, tree, node, features)
+    return features[values != 0], values[values != 0]
+
+
+def _chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
+    """List the features of a chunk by its bitmaps; ``ChunkView`` in ``native/core.h`` says what they are."""
+    pages = len(weights["page_words"]) // len(weights["dense"])
+    words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
+    records = weights["words"].reshape(-1, WORD_NUMBERS)[weights["word"][chunk] : weights["word"][chunk + 1]]
+    word, bit = np.nonzero(_ones(records[:, :2]).reshape(-1, 64))
+    return np.asarray(words[word] * 64 + bit, np.int64)
+
+
+def _ones(bitmaps: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
+    little = bitmaps.astype(bitmaps.dtype.newbyteorder("<"))
+    return np.unpackbits(little.view(np.uint8).ravel(), bitorder="little")

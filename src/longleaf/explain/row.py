@@ -1,0 +1,194 @@
+r"""Why a label got its probability: what each feature added to its logarithm, and at which level.
+
+The rule is integrated gradients (Sundararajan, Taly and Yan, 2017) along the straight way from the empty row
+(nothing but the bias) to the row ``x`` as it is scored. A tree gives ``log eta_t = sum_v g(b_v + m_v)`` over
+the nodes ``v`` of the label's path, with the bias ``b_v``, the margin ``m_v = w_v . x`` and
+
+    g(z) = log sigmoid(z)           for "log"             g'(z) = sigmoid(-z)
+    g(z) = -max(0, 1 - z) ** 2      for "squared-hinge"   g'(z) = 2 max(0, 1 - z).
+
+At ``s`` of the way, 0 <= s <= 1, the margins are ``b_v + s m_v``. The logarithm of the mean over the trees
+has the trees' shares ``r_t(s) = eta_t(s) / sum_u eta_u(s)`` as weights of its gradient, so that
+
+    contribution of feature f  =  sum_t sum_v  w_vf x_f  I_tv,
+    I_tv  =  integral from 0 to 1 of  r_t(s) g'(b_v + s m_v) ds.
+
+One tree has ``r = 1`` and the closed form ``I_v = (g(b_v + m_v) - g(b_v)) / m_v``, which is ``g'(b_v)`` as
+``m_v`` goes to 0. With several trees the integral is taken by Gauss and Legendre's rule in pieces that end
+where a squared hinge has its corner, and what rounding leaves is shared out in proportion. Either way the
+contributions sum to ``log p(x) - log p(0)``: the rule is complete.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from longleaf._validation import check_count, check_features
+from longleaf.estimator import LabelEstimator
+from longleaf.explain.paths import Doubles, LabelPath, label_path
+from longleaf.training.solver import LOGISTIC_LINK
+
+PIECES = 64
+"""Equal parts of the way from the empty row."""
+POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(8)
+SMALL_MARGIN = 1e-6
+
+
+@dataclass(frozen=True)
+class Level:
+    """What happened at one level of the trees.
+
+    Attributes
+    ----------
+    depth : int
+        1 for the root's children.
+    log_probability : float
+        The mean over the trees of the logarithm of the node's own probability: what was lost here.
+    change : float
+        The part of ``log p(x) - log p(0)`` that came about here, by the rule above.
+    """
+
+    depth: int
+    log_probability: float
+    change: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowExplanation:
+    """Why one row got one label: features and what each added.
+
+    Attributes
+    ----------
+    features : int64 array
+        The columns of the row.
+    contributions : float64 array
+        What each added to the logarithm of the probability; they sum to ``log_probability - log_baseline``.
+    log_probability, log_baseline : float
+        Of the row, and of the empty row.
+    levels : tuple of Level
+        From the top; their changes sum to the same.
+    """
+
+    features: npt.NDArray[np.int64]
+    contributions: Doubles
+    log_probability: float
+    log_baseline: float
+    levels: tuple[Level, ...]
+
+
+def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowExplanation:
+    """Say what each feature of a row added to the log probability of a label.
+
+    Parameters
+    ----------
+    model : PLT or BR
+    X : sparse or dense matrix [rows, features]
+    label : int
+    row : int
+        Which row of ``X``.
+    """
+    check_is_fitted(model)
+    rows = check_features(X, model.n_features_in_, normalize=model.normalize)
+    row, label = check_count(row, "row", low=0), check_count(label, "label", low=0)
+    if row >= rows.n_rows or label >= model.n_labels_:
+        raise ValueError(
+            f"row and label must be below {rows.n_rows} and {model.n_labels_}; got {row} and {label}."
+        )
+    if not model.label_counts_[label]:
+        raise ValueError(f"label must occur in training to have a probability to explain; {label} does not.")
+    inside = slice(rows.indptr[row], rows.indptr[row + 1])
+    features = rows.indices[inside].astype(np.int64)
+    values = rows.data[inside].astype(np.float64) * float(rows.scale[row])
+    paths = [label_path(model, tree, label, features, values) for tree in range(len(model.trees_))]
+    return _explain_paths(paths, features, model._link)
+
+
+def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], link: int) -> RowExplanation:
+    gradients = _mean_gradients(paths, link)
+    at_row = np.array([_log_eta(path, 1.0, link).sum() for path in paths])
+    at_zero = np.array([_log_eta(path, 0.0, link).sum() for path in paths])
+    log_probability, log_baseline = _log_mean(at_row), _log_mean(at_zero)
+    change = [g * path.margin for g, path in zip(gradients, paths, strict=True)]
+    contributions = np.sum([g @ path.products for g, path in zip(gradients, paths, strict=True)], axis=0)
+    left_over = log_probability - log_baseline - sum(part.sum() for part in change)
+    contributions = contributions + left_over * _shares(contributions)
+    return RowExplanation(
+        features, contributions, log_probability, log_baseline, _levels(paths, change, left_over, link)
+    )
+
+
+def _mean_gradients(paths: list[LabelPath], link: int) -> list[Doubles]:
+    """Give the integrals I_tv, per tree an array over the nodes of its path."""
+    if len(paths) == 1:
+        return [_closed_form(paths[0], link)]
+    points, widths = _quadrature(paths, link)
+    margins = [path.bias[:, None] + path.margin[:, None] * points for path in paths]
+    log_eta = np.array([log_node_probability(margin, link).sum(axis=0) for margin in margins])
+    share = np.exp(log_eta - log_eta.max(axis=0))
+    share *= widths / share.sum(axis=0)
+    return [node_slope(margin, link) @ r for margin, r in zip(margins, share, strict=True)]
+
+
+def _closed_form(path: LabelPath, link: int) -> Doubles:
+    margin = path.margin
+    small = np.abs(margin) < SMALL_MARGIN
+    rise = _log_eta(path, 1.0, link) - _log_eta(path, 0.0, link)
+    middle = node_slope(path.bias + margin / 2, link)  # exact to the second order
+    return np.where(small, middle, rise / np.where(small, 1.0, margin))
+
+
+def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
+    """Give points in (0, 1) and their weights; no piece has a corner of the integrand inside."""
+    ends = np.linspace(0, 1, PIECES + 1)
+    if link != LOGISTIC_LINK:
+        bias, margin = (
+            np.concatenate([getattr(path, name) for path in paths]) for name in ("bias", "margin")
+        )
+        corners = (1 - bias[margin != 0]) / margin[margin != 0]
+        ends = np.unique(np.concatenate([ends, corners[(corners > 0) & (corners < 1)]]))
+    half = np.diff(ends)[:, None] / 2
+    return (ends[:-1, None] + half * (1 + POINTS)).ravel(), (half * POINT_WEIGHTS).ravel()
+
+
+def log_node_probability(margin: Doubles, link: int) -> Doubles:
+    """Give g: the log probability of a node with this margin."""
+    if link == LOGISTIC_LINK:
+        return -np.logaddexp(0.0, -margin)
+    return np.asarray(-(np.maximum(0.0, 1.0 - margin) ** link), np.float64)
+
+
+def node_slope(margin: Doubles, link: int) -> Doubles:
+    """Give g', the derivative of `log_node_probability`."""
+    if link == LOGISTIC_LINK:
+        return np.exp(-np.logaddexp(0.0, margin))
+    return np.asarray(link * np.maximum(0.0, 1.0 - margin) ** (link - 1), np.float64)
+
+
+def _log_eta(path: LabelPath, share: float, link: int) -> Doubles:
+    return log_node_probability(path.bias + share * path.margin, link)
+
+
+def _log_mean(logs: Doubles) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).mean()))
+
+
+def _shares(values: Doubles) -> Doubles:
+    total = np.abs(values).sum()
+    return np.abs(values) / total if total > 0 else np.zeros_like(values)
+
+
+def _levels(paths: list[LabelPath], change: list[Doubles], left_over: float, link: int) -> tuple[Level, ...]:
+    deepest = max(len(path.bias) for path in paths)
+    changes, logs = np.zeros(deepest), np.zeros(deepest)
+    for path, part in zip(paths, change, strict=True):
+        changes[: len(part)] += part
+        logs[: len(part)] += _log_eta(path, 1.0, link) / len(paths)
+    changes = changes + left_over * _shares(changes)
+    return tuple(Level(d + 1, float(logs[d]), float(changes[d])) for d in range(deepest))

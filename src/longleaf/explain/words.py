@@ -1,0 +1,218 @@
+"""Explanations for readers: words in place of columns, and where they stand in the text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf.explain.row import Level, RowExplanation
+from longleaf.text.vectorizer import TextVectorizer
+
+WORD = re.compile(r"\b\w\w+\b")
+RUN = re.compile(r"\w+|[^\w\s]+")
+
+Words = tuple[tuple[str, float], ...]
+"""Words, and what each added to the logarithm of a probability."""
+
+Occurrence = list[tuple[int, int]]
+"""Where a term stands: the ranges of its words."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a text got a tag.
+
+    Attributes
+    ----------
+    tag, name : str
+        The tag, and its readable name (the tag itself if it has none).
+    probability : float
+        Of the tag, given the text.
+    baseline : float
+        Its probability given an empty text.
+    contributions : list of (str, float)
+        What each word added to the logarithm of the probability, the largest magnitude first; those below
+        zero spoke against. They sum to ``log(probability) - log(baseline)``.
+    levels : tuple of Level
+        What came about at each level of the trees, from the top; the changes sum to the same.
+    """
+
+    tag: str
+    name: str
+    probability: float
+    baseline: float
+    contributions: list[tuple[str, float]]
+    levels: tuple[Level, ...]
+
+    @property
+    def decided(self) -> Level:
+        """The level of the trees that moved the probability most."""
+        return max(self.levels, key=lambda level: abs(level.change))
+
+    @property
+    def words_for(self) -> Words:
+        """The words that spoke for the tag, the strongest first."""
+        return tuple((word, value) for word, value in self.contributions if value > 0)
+
+    def spans(self, text: str) -> list[Span]:
+        """Find the words in the text that was explained; see `word_spans`."""
+        return word_spans(text, self.contributions)
+
+    def to_text(self, words: int = 10) -> str:
+        """Say it in a few lines.
+
+        Parameters
+        ----------
+        words : int
+            How many words are listed; the rest is summed up.
+        """
+        title = self.tag if self.name == self.tag else f"{self.tag} ({self.name})"
+        lines = [f"{title}: probability {self.probability:.4g}, {self.baseline:.4g} for an empty text"]
+        listed, rest = self.contributions[:words], self.contributions[words:]
+        width = max((len(word) for word, _ in listed), default=0)
+        lines += [f"  {value:+8.3f}  {word:<{width}}  x{_factor(value)}" for word, value in listed]
+        if rest:
+            value = sum(value for _, value in rest)
+            lines.append(f"  {value:+8.3f}  {len(rest)} more words")
+        level = self.decided
+        lines.append(f"  decided at level {level.depth} of {len(self.levels)} ({level.change:+.3f})")
+        return "\n".join(lines)
+
+
+def _factor(value: float) -> str:
+    """Say what a contribution multiplies the probability by."""
+    return f"{math.exp(min(value, 700.0)):.3g}"
+
+
+def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: str) -> Explanation:
+    """Name the columns of an explanation; those that did nothing are left out."""
+    order = np.argsort(-np.abs(found.contributions), kind="stable")
+    order = order[found.contributions[order] != 0]
+    words = column_names(vectorizer, found.features[order], text)
+    return Explanation(
+        tag,
+        name,
+        math.exp(found.log_probability),
+        math.exp(found.log_baseline),
+        list(zip(words, found.contributions[order].tolist(), strict=True)),
+        found.levels,
+    )
+
+
+class Span(NamedTuple):
+    """A piece of a text, ``text[begin:end]``, and what it added."""
+
+    begin: int
+    end: int
+    value: float
+
+
+def word_spans(text: str, contributions: Iterable[tuple[str, float]]) -> list[Span]:
+    """Map what terms contributed back to where they stand in a text, to colour it.
+
+    A term's value is shared equally by its occurrences, and inside one by its characters other than space;
+    then every run of word characters takes what its characters have. The sum stays the same, except for
+    terms that are not in the text.
+
+    Parameters
+    ----------
+    text : str
+        The text, as it was explained.
+    contributions : iterable of (str, float)
+        Terms as `TextVectorizer` names them: words, n-grams of words, and character n-grams (led by ``~``
+        where they stand beside words).
+
+    Returns
+    -------
+    list of Span
+        In order, not overlapping; only those that have a part in some term.
+    """
+    lowered, origin = _lower(text)
+    words = [(m.start(), m.end()) for m in WORD.finditer(lowered)]
+    places = defaultdict(list)
+    for i, (begin, end) in enumerate(words):
+        places[lowered[begin:end]].append(i)
+    values, touched = np.zeros(len(text)), np.zeros(len(text), bool)
+    for term, value in contributions:
+        occurrences = list(_of_words(term, lowered, words, places) or _of_characters(term, lowered))
+        for ranges in occurrences:
+            characters = [i for begin, end in ranges for i in range(begin, end) if not lowered[i].isspace()]
+            at = np.unique(origin[characters])
+            values[at] += value / len(occurrences) / len(at)
+            touched[at] = True
+    runs = ((m.start(), m.end()) for m in RUN.finditer(text))
+    return [Span(b, e, float(values[b:e].sum())) for b, e in runs if touched[b:e].any()]
+
+
+def _lower(text: str) -> tuple[str, npt.NDArray[np.int64]]:
+    """Lower-case a text, and tell which character of it each character of the result came from."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered, np.arange(len(text))
+    pieces = [character.lower() for character in text]
+    return "".join(pieces), np.repeat(np.arange(len(text)), [len(piece) for piece in pieces])
+
+
+def _of_words(
+    term: str, text: str, words: list[tuple[int, int]], places: dict[str, list[int]]
+) -> list[Occurrence]:
+    """Find where the words of a term stand one after the other, as the vectorizer counts words."""
+    parts = [part.lower() for part in term.split(" ")]
+    following = (words[i : i + len(parts)] for i in places.get(parts[0], ()))
+    return [ranges for ranges in following if [text[begin:end] for begin, end in ranges] == parts]
+
+
+def _of_characters(term: str, text: str) -> Iterator[Occurrence]:
+    """Find a character n-gram; a blank at an end of it may also be the end of the text."""
+    term = term.removeprefix("~")
+    pattern = re.escape(term.strip().lower())
+    if not pattern:
+        return
+    if term.startswith(" "):
+        pattern = r"(?<!\w)" + pattern
+    if term.endswith(" "):
+        pattern += r"(?!\w)"
+    for match in re.finditer(pattern, text):
+        yield [match.span()]
+
+
+def column_names(vectorizer: Any, columns: npt.NDArray[np.int64], text: str | None = None) -> list[str]:
+    """Name some columns of a vectorizer: only those, since there may be millions.
+
+    Parameters
+    ----------
+    vectorizer : TextVectorizer or other transformer
+        One without names has ``feature0``, ``feature1`` and so on.
+    columns : int array
+    text : str, optional
+        Hashed columns get the names of the words of this text that fall into them.
+    """
+    if isinstance(vectorizer, TextVectorizer):
+        if vectorizer.hashing is not None:
+            hashed = _words_by_column(vectorizer, text or "")
+            return [hashed.get(int(column), f"hash{column}") for column in columns]
+        data, ends = vectorizer.term_bytes_, vectorizer.term_offsets_
+        terms = (data[ends[c] : ends[c + 1]].tobytes() for c in columns)
+        return [term.decode("utf-8", "surrogatepass") for term in terms]
+    try:
+        names = vectorizer.get_feature_names_out()
+    except (AttributeError, TypeError, ValueError):
+        return [f"feature{column}" for column in columns]
+    return [str(names[column]) for column in columns]
+
+
+def _words_by_column(vectorizer: TextVectorizer, text: str) -> dict[int, str]:
+    words = list(dict.fromkeys(WORD.findall(text.lower() if vectorizer.lowercase else text)))
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = vectorizer.transform(words)
+    for row, word in enumerate(words):
+        for column in rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist():
+            found[column].append(word)
+    return {column: "/".join(names) for column, names in found.items()}

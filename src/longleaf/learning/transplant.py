@@ -1,0 +1,65 @@
+"""Weights that follow their nodes into a changed tree, or into a part of it and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+from longleaf.learning.tree_edits import EditedTree, Part
+from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import chunk_starts, forest_of, select_chunks
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+def carry(
+    old: LabelTree,
+    weights: _core.WeightArrays,
+    edited: EditedTree,
+    bias: Floats,
+    n_features: int,
+    threads: int,
+) -> _core.WeightArrays:
+    """Give an edited tree the weights of the nodes that it kept.
+
+    Families that are as they were keep their chunks, byte by byte; only the others are packed anew.
+
+    Parameters
+    ----------
+    old, weights
+        The tree before, and its weights.
+    edited : EditedTree
+    bias : float32 array [nodes of the edited tree]
+        The bias of new nodes, which have no weights; what it says of old nodes is not read.
+    n_features, threads : int
+    """
+    tree, origin = edited.tree, edited.origin
+    bias = np.where(origin >= 0, weights["bias"][np.maximum(origin, 0)], bias).astype(np.float32)
+    forest = forest_of(old, weights, n_features)
+    return forest.regroup_chunks(0, tree.first_child, tree.label, origin, bias, threads)
+
+
+def part_weights(weights: _core.WeightArrays, part: Part) -> _core.WeightArrays:
+    """Give the weights of a part of a tree."""
+    chunks = _part_chunks(weights, part)
+    return select_chunks([weights], np.zeros_like(chunks), chunks, part.tree, weights["bias"][part.nodes])
+
+
+def put_back(
+    tree: LabelTree, weights: _core.WeightArrays, part: Part, trained: _core.WeightArrays
+) -> _core.WeightArrays:
+    """Replace the weights of a part of a tree; all other chunks stay as they are."""
+    chunks = _part_chunks(weights, part)
+    source, chunk = np.zeros(len(weights["dense"]), np.int64), np.arange(len(weights["dense"]))
+    source[chunks], chunk[chunks] = 1, np.arange(len(chunks))
+    bias = np.array(weights["bias"], np.float32)
+    bias[part.nodes[1:]] = trained["bias"][1:]
+    return select_chunks([weights, trained], source, chunk, tree, bias)
+
+
+def _part_chunks(weights: _core.WeightArrays, part: Part) -> Ints:
+    """Name the chunks of the whole tree that hold the part's nodes."""
+    starts = part.nodes[chunk_starts(part.tree)]
+    return np.searchsorted(weights["node"], starts, side="right") - 1

@@ -1,0 +1,11 @@
+"""Searching label trees for the best labels of rows.
+
+`top_k` has what a search takes and returns: gains, thresholds, `TopK`; `prepared` is the native view of a
+model's trees, with the bounds of the gains that were asked for lately. The searches themselves are native:
+``native/search/``.
+"""
+
+from longleaf.search.top_k import ENSEMBLES as ENSEMBLES
+from longleaf.search.top_k import LARGEST_GAIN as LARGEST_GAIN
+from longleaf.search.top_k import SEARCHES as SEARCHES
+from longleaf.search.top_k import TopK as TopK

@@ -1,0 +1,200 @@
+"""Tags as strings on one side, as label numbers on the other."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf._validation import check_number
+from longleaf.io.tables import Record
+from longleaf.search.top_k import LARGEST_GAIN
+from longleaf.text.vectorizer import TextVectorizer
+
+Objects = npt.NDArray[np.object_]
+UNKNOWN, SHARED = -1, -2
+"""In place of a number: no tag has this name, or several have it."""
+MOST_QUOTED = 80
+
+
+class TagCollector:
+    """Gathers the tags of rows, one row after the other, as numbers: the strings are kept once."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._number = {tag: number for number, tag in enumerate(known)}
+        self._numbers = array("i")
+        self._ends = array("q", [0])
+
+    @classmethod
+    def of(cls, rows: Iterable[Iterable[str]], known: Iterable[str] = ()) -> Self:
+        """Take in all rows of an iterable."""
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+            raise TypeError(f"tags must be an iterable of lists of strings; got {type(rows).__name__}.")
+        collector = cls(known)
+        for tags in rows:
+            collector.add(tags)
+        return collector
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are so far."""
+        return len(self._ends) - 1
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags so far, in the order in which they came up."""
+        return list(self._number)
+
+    def add(self, tags: Iterable[str]) -> None:
+        """Take in one row's tags."""
+        if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+            raise TypeError(f"tags[{self.n_rows}] must be a list of strings; got {type(tags).__name__}.")
+        for tag in tags:
+            if not isinstance(tag, str):
+                raise TypeError(f"tags[{self.n_rows}] must hold strings; got {type(tag).__name__}.")
+            self._numbers.append(self._number.setdefault(tag, len(self._number)))
+        self._ends.append(len(self._numbers))
+
+    def texts(self, records: Iterable[Record]) -> Iterator[str]:
+        """Give the texts of records, taking in their tags on the way."""
+        for record in records:
+            self.add(record.tags)
+            yield record.text
+
+    def indicator(self) -> sp.csr_array:
+        """Give float32 [rows, tags], ones at the tags of each row, in the order in which tags came up."""
+        width = np.int32 if len(self._numbers) <= np.iinfo(np.int32).max else np.int64
+        ends, numbers = np.array(self._ends, width), np.array(self._numbers, width)
+        shape = (self.n_rows, len(self._number))
+        matrix: sp.csr_array = sp.csr_array((np.ones(len(numbers), np.float32), numbers, ends), shape=shape)
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
+        return matrix
+
+    def sorted_indicator(self) -> tuple[Objects, sp.csr_array]:
+        """Give the tags in order, and the indicator whose columns they name."""
+        tags = as_objects(sorted(self._number))
+        place = np.empty(len(tags), np.int32)
+        place[[self._number[tag] for tag in tags]] = np.arange(len(tags))
+        matrix = self.indicator()
+        matrix.indices = place[matrix.indices].astype(matrix.indices.dtype)
+        matrix.has_sorted_indices = False
+        matrix.sort_indices()
+        return tags, matrix
+
+
+def known_indicator(tags: Iterable[Iterable[str]], known: Objects, unseen: str) -> sp.csr_array:
+    """Give the indicator of tags whose first columns are `known`; `unseen` as in `Tagger.transform_tags`."""
+    indicator = TagCollector.of(tags, known).indicator()
+    if unseen == "error" and indicator.shape[1] > len(known):
+        raise ValueError(f"tags must occur in training; {indicator.shape[1] - len(known)} do not.")
+    return indicator if unseen == "add" else indicator[:, : len(known)]
+
+
+def as_objects(strings: Iterable[str]) -> Objects:
+    """Give strings as an array of objects, never as one of fixed width."""
+    listed = list(strings)
+    result = np.empty(len(listed), dtype=object)
+    result[:] = listed
+    return result
+
+
+class TagIndex:
+    """Tags by number, looked up by themselves or by their readable names.
+
+    A name that several tags share names none of them; a tag takes precedence over another tag's name.
+
+    Parameters
+    ----------
+    tags : iterable of str
+        In the order of their numbers.
+    names : mapping of str to str, optional
+        Readable names by tag; of other tags too, which play no part.
+    """
+
+    def __init__(self, tags: Iterable[str], names: Mapping[str, str] | None = None) -> None:
+        self.tags = tags if isinstance(tags, np.ndarray) else as_objects(tags)
+        self.names = names
+        self._numbers = {tag: number for number, tag in enumerate(self.tags)}
+        self._by_name: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._find(word) >= 0
+
+    def name(self, tag: str) -> str:
+        """Return the readable name of a tag; itself if it has none."""
+        return tag if self.names is None else self.names.get(tag, tag)
+
+    def number(self, word: str, argument: str = "tag") -> int:
+        """Look up a tag, by itself or by its name.
+
+        Parameters
+        ----------
+        word : str
+        argument : str
+            What the caller calls it, for errors.
+        """
+        number = self._find(word)
+        if number == UNKNOWN:
+            raise ValueError(f"{argument} must name tags that occur in training; {quoted(word)} does not.")
+        if number == SHARED:
+            raise ValueError(f"{argument} must name one tag; {quoted(word)} {self.unusable(word)}.")
+        return number
+
+    def unusable(self, word: str) -> str:
+        """Say why a word names no tag."""
+        if self._find(word) == UNKNOWN:
+            return "does not occur in training"
+        first, second = [tag for tag in self.tags if self.name(tag) == word][:2]
+        return f"is the name of {quoted(first)} and {quoted(second)}"
+
+    def numbers(self, words: Iterable[str], argument: str) -> npt.NDArray[np.int64]:
+        """Look up tags."""
+        if isinstance(words, str | bytes):
+            raise TypeError(f"{argument} must be a list of tags; got a single {type(words).__name__}.")
+        return np.array([self.number(word, argument) for word in words], np.int64)
+
+    def gains(self, gain: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return the gain of every tag: 1 for those that are omitted."""
+        numbers, result = self.numbers(gain, "gain"), np.ones(len(self))
+        for number, (word, value) in zip(numbers, gain.items(), strict=True):
+            result[number] = check_number(value, f"gain of {quoted(word)}", low=0, high=LARGEST_GAIN)
+        return result
+
+    def groups(self, groups: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+        """Return the number of each tag's group; a tag in none is a group of its own."""
+        members = self.numbers(groups, "groups")
+        numbers: dict[Any, int] = {}
+        result = np.arange(len(self)) + len(members)
+        result[members] = [numbers.setdefault(group, len(numbers)) for group in groups.values()]
+        return result
+
+    def _find(self, word: str) -> int:
+        number = self._numbers.get(word)
+        if number is not None:
+            return number
+        if self._by_name is None:
+            self._by_name = {}
+            for tag, name in (self.names or {}).items():
+                if tag in self._numbers:
+                    self._by_name[name] = SHARED if name in self._by_name else self._numbers[tag]
+        return self._by_name.get(word, UNKNOWN)
+
+
+def quoted(word: str) -> str:
+    """Quote a word for an error, no more of it than a sentence can hold."""
+    return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "…")
+
+
+def ready_texts(texts: Iterable[str], vectorizer: Any) -> Iterable[str]:
+    """Leave texts a stream for a vectorizer that reads them once; make a list for any other."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
+    return texts if isinstance(vectorizer, TextVectorizer) else list(texts)

@@ -1,0 +1,300 @@
+"""Texts in, a sparse tf-idf matrix out: scikit-learn's ``TfidfVectorizer`` in native code and on threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from longleaf import _core
+from longleaf.text.batches import batches
+from longleaf.text.characters import character_table
+from longleaf.text.checks import check_offsets, check_parameters, thread_count
+from longleaf.text.columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
+
+_ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
+_NORMS = {None: 0, "l1": 1, "l2": 2}
+
+
+class TextVectorizer(BaseEstimator):  # type: ignore[misc]
+    r"""Turn texts into rows of weighted term counts.
+
+    With ``analyzer="word"`` the terms are those of scikit-learn's default pattern ``(?u)\b\w\w+\b``. The same
+    texts and settings give the vocabulary and values of ``TfidfVectorizer``, and the same bits whatever the
+    number of threads. Texts may be any iterable: they are read in batches and not kept.
+
+    Parameters
+    ----------
+    analyzer : {"word", "char", "char_wb"}, default="word"
+        Whether terms are n-grams of words, of characters, or of characters inside words, padded with spaces.
+    ngram_range : tuple of (int, int), default=(1, 1)
+        The shortest and the longest n-grams.
+    char_ngram_range : tuple of (int, int) or None, default=None
+        With words, also the character n-grams of these lengths, as by "char_wb". They are named with a
+        leading ``~``, which no word has.
+    lowercase : bool, default=True
+        Whether to lower-case texts first, as ``str.lower`` does.
+    min_df, max_df : int or float, default=1 and 1.0
+        Terms (hashed: columns) in fewer or more texts are left out; a float is a share of the texts.
+    max_features : int or None, default=None
+        Keep only that many terms, the most frequent ones over all texts.
+    sublinear_tf : bool, default=True
+        Whether a count ``c`` counts as ``1 + log(c)``.
+    use_idf, smooth_idf : bool, default=True
+        Whether terms weigh by inverse document frequency, smoothed as if one more text held every term.
+    norm : {"l2", "l1", None}, default="l2"
+        The norm that rows are scaled to have.
+    hashing : int or None, default=None
+        A number of columns to hash terms into, instead of a vocabulary: memory is bounded, names are lost.
+    n_jobs : int or None, default=None
+        Number of threads; None is 1, -1 is all cores.
+
+    Attributes
+    ----------
+    term_bytes_ : numpy.ndarray of uint8
+        The terms in UTF-8, one after the other in order of code points. Empty with hashing.
+    term_offsets_ : numpy.ndarray of shape (n_terms + 1,), int64
+        Where each term begins in `term_bytes_`, and the end.
+    idf_ : numpy.ndarray of shape (n_columns,), float32
+        The weight of every column; 1 without `use_idf`, 0 for hashed columns that are left out.
+
+    Examples
+    --------
+    >>> from longleaf.text.vectorizer import TextVectorizer
+    >>> vectorizer = TextVectorizer()
+    >>> vectorizer.fit_transform(["Olive oil and oil", "olive trees"]).shape
+    (2, 4)
+    >>> vectorizer.get_feature_names_out().tolist()
+    ['and', 'oil', 'olive', 'trees']
+    """
+
+    term_bytes_: npt.NDArray[np.uint8]
+    term_offsets_: npt.NDArray[np.int64]
+    idf_: npt.NDArray[np.float32]
+
+    def __init__(
+        self,
+        *,
+        analyzer: Literal["word", "char", "char_wb"] = "word",
+        ngram_range: tuple[int, int] = (1, 1),
+        char_ngram_range: tuple[int, int] | None = None,
+        lowercase: bool = True,
+        min_df: float = 1,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        sublinear_tf: bool = True,
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        norm: Literal["l2", "l1"] | None = "l2",
+        hashing: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.analyzer = analyzer
+        self.ngram_range = ngram_range
+        self.char_ngram_range = char_ngram_range
+        self.lowercase = lowercase
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.sublinear_tf = sublinear_tf
+        self.use_idf = use_idf
+        self.smooth_idf = smooth_idf
+        self.norm = norm
+        self.hashing = hashing
+        self.n_jobs = n_jobs
+
+    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+        """Learn the vocabulary and the document frequencies.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One string a row.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        TextVectorizer
+            Itself.
+        """
+        self._learn(self._count(texts, None, keep_rows=False))
+        return self
+
+    def fit_transform(self, texts: Iterable[str], y: object = None) -> csr_matrix:
+        """Learn the vocabulary and return the matrix, in one pass over the texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One string a row.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix of shape (n_texts, n_columns), float32
+            The same as ``fit(texts).transform(texts)``.
+        """
+        counter = self._count(texts, None, keep_rows=True)
+        return self._matrix(counter, self._learn(counter))
+
+    def transform(self, texts: Iterable[str]) -> csr_matrix:
+        """Turn texts into rows by the vocabulary and weights of `fit`; unknown terms do not count.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One string a row.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix of shape (n_texts, n_columns), float32
+            Rows with sorted columns.
+        """
+        check_is_fitted(self)
+        counter = self._count(texts, self._known_terms(), keep_rows=True)
+        columns = np.empty(0, np.int32) if self.hashing is None else hashed_columns(self.idf_ > 0)
+        return self._matrix(counter, columns)
+
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
+        """Name the columns.
+
+        Parameters
+        ----------
+        input_features : object
+            Not used.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_columns,), str objects
+            The terms; with hashing ``hash0``, ``hash1`` and so on.
+        """
+        check_is_fitted(self)
+        if self.hashing is not None:
+            return np.array([f"hash{column}" for column in range(self.hashing)], dtype=object)
+        data, ends = self.term_bytes_.tobytes(), self.term_offsets_.tolist()
+        names = np.empty(len(ends) - 1, dtype=object)
+        names[:] = [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
+        return names
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """Columns by term, made anew at each use; empty with hashing."""
+        names = self.get_feature_names_out() if self.hashing is None else ()
+        return {term: column for column, term in enumerate(names)}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return what was learnt as plain data.
+
+        Returns
+        -------
+        parameters : dict
+            The parameters, ready for JSON.
+        arrays : dict of numpy.ndarray
+            ``term_bytes``, ``term_offsets`` and ``idf``.
+        """
+        check_is_fitted(self)
+        parameters = {name: _plain(value) for name, value in self.get_params().items()}
+        return parameters, {
+            "term_bytes": self.term_bytes_,
+            "term_offsets": self.term_offsets_,
+            "idf": self.idf_,
+        }
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """Make a fitted vectorizer from what `state` returned, as read from JSON and plain files.
+
+        Parameters
+        ----------
+        parameters, arrays : dict
+            What `state` returned; arrays may be memory-mapped.
+
+        Returns
+        -------
+        TextVectorizer
+            It transforms as the one that was saved, bit for bit.
+        """
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in parameters.items()}
+        made = cls(**given)
+        check_parameters(made.get_params())
+        made.term_bytes_ = np.asarray(arrays["term_bytes"], dtype=np.uint8)
+        made.term_offsets_ = np.asarray(arrays["term_offsets"], dtype=np.int64)
+        made.idf_ = np.asarray(arrays["idf"], dtype=np.float32)
+        check_offsets(made.term_offsets_, made.term_bytes_.size, made.idf_.size, made.hashing)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_terms", None)  # native, and quickly made anew
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _count(
+        self, texts: Iterable[str], known: _core.Vocabulary | None, keep_rows: bool
+    ) -> _core.TextCounter:
+        check_parameters(self.__dict__)  # `get_params` takes longer than a short text
+        counter = _core.TextCounter(
+            character_table(bool(self.lowercase)),
+            _ANALYZERS[self.analyzer],
+            self.ngram_range,
+            self.char_ngram_range or (0, 0),
+            int(self.hashing or 0),
+            known,
+            thread_count(self.n_jobs),
+            keep_rows,
+        )
+        for batch in batches(texts, bool(self.lowercase)):
+            counter.add(batch)
+        return counter
+
+    def _learn(self, counter: _core.TextCounter) -> npt.NDArray[np.int32]:
+        """Choose and weigh the columns; return the column of every counted id, -1 where it is left out."""
+        document_frequency, term_frequency = counter.merge()
+        allowed = allowed_terms(document_frequency, counter.n_rows, self.min_df, self.max_df)
+        idf = np.ones(document_frequency.size, np.float32)
+        if self.use_idf:
+            idf = inverse_document_frequency(document_frequency, counter.n_rows, bool(self.smooth_idf))
+        if self.hashing is not None:
+            ids, columns = np.empty(0, np.uint32), hashed_columns(allowed)
+            self.idf_ = np.where(allowed, idf, np.float32(0))
+        else:
+            ids = counter.sort(np.flatnonzero(allowed).astype(np.uint32))
+            if self.max_features is not None and ids.size > self.max_features:
+                ids = ids[most_frequent(term_frequency[ids], self.max_features)]
+            columns = np.full(document_frequency.size, -1, np.int32)
+            columns[ids] = np.arange(ids.size)
+            self.idf_ = idf[ids]
+        self.term_bytes_, self.term_offsets_ = counter.terms(ids)
+        self._terms: _core.Vocabulary | None = None
+        return columns
+
+    def _known_terms(self) -> _core.Vocabulary:
+        terms: _core.Vocabulary | None = getattr(self, "_terms", None)
+        if terms is None:
+            terms = self._terms = _core.Vocabulary(self.term_bytes_, self.term_offsets_)
+        return terms
+
+    def _matrix(self, counter: _core.TextCounter, columns: npt.NDArray[np.int32]) -> csr_matrix:
+        rows = counter.rows(columns, self.idf_, bool(self.sublinear_tf), _NORMS[self.norm])
+        matrix = csr_matrix(rows, shape=(counter.n_rows, self.idf_.size))
+        matrix.has_canonical_format = True  # and sorted
+        return matrix
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value

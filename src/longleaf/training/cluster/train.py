@@ -1,0 +1,165 @@
+"""The parts of all trees as tasks: each gets only its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+from longleaf.training.cluster import blocks as _blocks
+from longleaf.training.cluster.run import Job, Run
+from longleaf.training.cluster.tasks import MEMORY_SHARE, PARTS_PER_THREAD, Part, plan_parts, unit_costs
+from longleaf.training.solver import NodeTrainer, SolverSettings, node_costs, positive_weights
+from longleaf.training.trees import Facts, TrainingData, logger
+from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.join import join_parts
+
+Trained: TypeAlias = "tuple[_core.WeightArrays, Facts]"
+Costs: TypeAlias = "tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All trees to train, and the partitions of the rows."""
+
+    data: list[Any]
+    total: _blocks.Sizes
+    settings: SolverSettings
+    trees: list[LabelTree]
+    seeds: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """Futures of what the parts of one tree share; they go to each worker once."""
+
+    tree: Any
+    index: list[Any]  # per partition, the rows of each node
+    costs: Any
+    settings: Any
+
+
+def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) -> list[Trained]:
+    """Train all parts of all trees, the largest first; give weights and facts of each tree."""
+    settings = run.keep("settings", problem.settings)
+    shared, parts = _prepare_trees(run, problem, settings)
+    jobs = [
+        Job(
+            f"nodes {part.first_node} to {part.last_node - 1} of tree {part.tree}",
+            part.need,
+            partial(_submit_part, run, problem, shared[part.tree], part),
+            part.work,
+            part,
+        )
+        for part in sorted(parts, key=lambda part: -part.work)
+    ]
+    threads = sum(worker.threads for worker in run.workers())
+    done: list[dict[int, Trained]] = [{} for _ in problem.trees]
+    whole, finished = sum(job.work for job in jobs), 0.0
+    for job, result in run.stream(jobs, MEMORY_SHARE, 2 * max(threads, 1)):
+        done[job.about.tree][job.about.first_node] = result
+        finished += job.work
+        if progress is not None:
+            progress(finished / whole if whole else 1.0)
+    return [_join(number, found, problem) for number, found in enumerate(done)]
+
+
+def _prepare_trees(run: Run, problem: Problem, settings: Any) -> tuple[list[_Shared], list[Part]]:
+    """Count the rows of each node, and cut the trees into parts by these counts."""
+    kept = [run.keep("tree", tree) for tree in problem.trees]
+    index = [[run.submit("index", _blocks.index_nodes, one, tree) for one in problem.data] for tree in kept]
+    counted = [
+        run.reduce(
+            "add",
+            _blocks.add,
+            [run.submit("nodes", _blocks.size_nodes, *pair) for pair in zip(problem.data, one, strict=True)],
+        )
+        for one in index
+    ]
+    node_sizes = run.gather(counted)
+    workers = run.workers(MEMORY_SHARE)
+    threads = sum(worker.threads for worker in workers)
+    room = min((worker.room for worker in workers), default=0.0)
+    costs = [unit_costs(*pair)[1].sum() for pair in zip(problem.trees, node_sizes, strict=True)]
+    target = float(sum(costs)) / (max(threads, 1) * PARTS_PER_THREAD)
+    shared = [
+        _Shared(tree, one, run.submit("costs", _costs, tree, count, settings), settings)
+        for tree, one, count in zip(kept, index, counted, strict=True)
+    ]
+    parts = [
+        part
+        for number, pair in enumerate(zip(problem.trees, node_sizes, strict=True))
+        for part in plan_parts(number, *pair, problem.total, target, room)
+    ]
+    return shared, parts
+
+
+def _costs(tree: LabelTree, node_sizes: _blocks.Ints, settings: SolverSettings) -> Costs:
+    return node_costs(tree, node_sizes[0], settings), positive_weights(tree, node_sizes[0], settings)
+
+
+def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, workers: list[str] | None) -> Any:
+    """Let the workers choose the part's rows in each partition, and one of them train on these."""
+    if part.families[0] == 0:  # the root has all rows
+        blocks = problem.data
+    else:
+        pairs = zip(problem.data, shared.index, strict=True)
+        blocks = [run.submit("select", _blocks.rows_of_nodes, *pair, part.families) for pair in pairs]
+    span = problem.seeds[part.tree], part.first_node, part.last_node
+    return run.submit(
+        "train",
+        _train_part,
+        shared.tree,
+        shared.costs,
+        shared.settings,
+        span,
+        *blocks,
+        workers=workers,
+    )
+
+
+def _train_part(
+    tree: LabelTree,
+    costs: Costs,
+    settings: SolverSettings,
+    span: tuple[int, int, int],
+    *blocks: TrainingData,
+) -> Trained:
+    """Train some nodes on their rows; the costs are those of all rows."""
+    seed, first_node, last_node = span
+    data = _blocks.stack(blocks)
+    trainer = NodeTrainer.prepare(
+        data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
+    )
+    trainer = replace(trainer, costs=costs[0], positive_weight=costs[1])
+    return trainer.train(first_node, last_node, threads=1)
+
+
+def _join(number: int, found: dict[int, Trained], problem: Problem) -> Trained:
+    """Put the parts of a tree together, and sum what they took."""
+    parts = [found[first] for first in sorted(found)]
+    facts = Counter[str]()
+    for _, took in parts:
+        facts.update(took)
+    total = {name: facts[name] for name in parts[0][1]}
+    logger.info("tree %d of %d: %d parts, %s", number + 1, len(problem.trees), len(parts), total)
+    if total["unfinished"]:
+        logger.warning(
+            "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
+            number + 1,
+            total["unfinished"],
+            problem.settings.max_epochs,
+            problem.settings.tolerance,
+        )
+    return join_parts([weights for weights, _ in parts]), total
+
+
+def count(run: Run, name: str, function: Callable[..., Any], data: list[Any]) -> Any:
+    """Give the future of counts over all partitions."""
+    return run.reduce("add", _blocks.add, [run.submit(name, function, one) for one in data])

@@ -1,0 +1,110 @@
+"""The sizes of a training, and the way to run it that stays within a limit of memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from longleaf.estimator import LabelEstimator
+from longleaf.training.memory import Means, Sizes, UnitSize, account
+from longleaf.training.sampling import TreeEstimate, fixed_bytes
+from longleaf.training.solver import NodeTrainer
+from longleaf.training.trees import TrainingData
+
+SMALL_UNIT = 1000
+
+
+def check_clustering(
+    model: LabelEstimator, data: TrainingData, entries: int, clustered: int, begin: int, limit: int
+) -> None:
+    """Refuse before the labels are clustered what the limit has no room for."""
+    sizes = replace(_EMPTY, **_data_sizes(model, data, entries, clustered))
+    if begin + account(sizes, Means(1))["clustering"] > limit:
+        raise ValueError(_why(sizes, Means(1), begin, limit))
+
+
+def find_sizes(
+    model: LabelEstimator,
+    data: TrainingData,
+    trainer: NodeTrainer,
+    estimate: TreeEstimate,
+    centroid_entries: int,
+    clustered: int,
+    trees: int,
+    threads: int,
+) -> Sizes:
+    """Measure a training: its data, one of its trees, and the largest units."""
+    first, cost = trainer.units()
+    largest = np.argsort(-cost, kind="stable")[:threads]
+    units = [_unit_size(trainer, int(first[u]), int(first[u + 1]), int(estimate.weights[u])) for u in largest]
+    units.sort(key=lambda unit: unit.entries, reverse=True)
+    return Sizes(
+        **_data_sizes(model, data, centroid_entries, clustered),
+        nodes=trainer.tree.n_nodes,
+        node_rows=len(trainer.node_rows),
+        trees=trees,
+        tree_bytes=float(estimate.packed.sum()) + fixed_bytes(trainer),
+        units=units,
+    )
+
+
+_EMPTY = Sizes(0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0.0, [])
+
+
+def _data_sizes(
+    model: LabelEstimator, data: TrainingData, centroid_entries: int, clustered: int
+) -> dict[str, Any]:
+    return {
+        "rows": data.rows.n_rows,
+        "features": data.rows.n_features,
+        "labels": model.n_labels_,
+        "label_entries": data.labels.nnz,
+        "centroid_entries": centroid_entries,
+        "clustered": clustered,
+        "arity": 2 if getattr(model, "tree", None) == "merged" else getattr(model, "arity", 2),
+    }
+
+
+def _unit_size(trainer: NodeTrainer, begin: int, end: int, weights: int) -> UnitSize:
+    parents = np.unique(trainer.tree.parent[max(begin, 1) : end])
+    held = np.zeros(trainer.rows.n_rows, bool)
+    for parent in parents:
+        held[trainer.node_rows[trainer.node_indptr[parent] : trainer.node_indptr[parent + 1]]] = True
+    rows = np.flatnonzero(held)
+    indptr, indices, _ = trainer.rows.csr
+    features = trainer.rows.n_features  # as good as all of them, where there are many rows
+    if len(rows) < SMALL_UNIT:
+        used = [indices[indptr[row] : indptr[row + 1]] for row in rows]
+        features = len(np.unique(np.concatenate(used))) if used else 0
+    return UnitSize(len(rows), int(np.diff(indptr)[rows].sum()), features, weights)
+
+
+def choose_means(sizes: Sizes, threads: int, begin: int, limit: int | None) -> tuple[Means, dict[str, int]]:
+    """Take the fastest way that stays within the limit."""
+    plain = Means(threads)
+    if limit is None:
+        return plain, account(sizes, plain)
+    ways = [plain]
+    ways += [Means(t, spill=True) for t in range(threads, 0, -1)]
+    ways += [Means(t, spill=True, scratch=True) for t in range(threads, 0, -1)]
+    for means in ways:
+        phases = account(sizes, means)
+        if begin + max(phases.values()) <= limit:
+            return means, phases
+    raise ValueError(_why(sizes, ways[-1], begin, limit))
+
+
+def _why(sizes: Sizes, means: Means, begin: int, limit: int) -> str:
+    phases = account(sizes, means)
+    phase = max(phases, key=lambda name: phases[name])
+    needed = begin + phases[phase]
+    reason = {
+        "clustering": f"clustering {sizes.clustered} labels by {sizes.centroid_entries} numbers of centroids",
+        "training": f"the row lists and one node's rows at a time, {sizes.rows} at the root",
+    }[phase]
+    return (
+        f"Training must have {needed / 1e6:.0f} MB with one thread and all that can be on disk, for what is "
+        f"held already ({begin / 1e6:.0f} MB) and {reason}; memory is {limit / 1e6:.0f} MB."
+    )

@@ -1,0 +1,100 @@
+"""The settings that are worth trying, and a seeded draw of some of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.random import sample_without_replacement
+
+from longleaf.estimator import LabelEstimator
+
+Settings = dict[str, Any]
+
+SPACE: dict[str, Any] = {
+    "loss": ("log", "squared-hinge"),
+    "C": {"log": (4.0, 8.0, 16.0, 32.0, 64.0), "squared-hinge": (0.25, 0.5, 1.0, 2.0, 4.0)},
+    "arity": (2, 8, 16, 32),
+    "max_leaf": (20, 50, 100, 200),
+    "n_trees": (1, 3),
+    "threshold": (0.05, 0.1),
+}
+"""What is tried where nothing else is said: powers of two around what published systems use."""
+
+
+def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> dict[str, Any]:
+    """Complete the caller's choices by `SPACE`; what the estimator does not have is left out of that."""
+    known = estimator.get_params(deep=False)
+    for name, values in (space or {}).items():
+        if name not in known:
+            raise ValueError(f"space must name settings of {type(estimator).__name__}; got {name!r}.")
+        by_loss = values.values() if name == "C" and isinstance(values, Mapping) else [values]
+        for choices in by_loss:
+            if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
+                raise ValueError(f"space must list at least one value of {name}; got {choices!r}.")
+    return {name: values for name, values in SPACE.items() if name in known} | dict(space or {})
+
+
+def starting_settings(
+    names: Sequence[str], estimator: LabelEstimator, space: Mapping[str, Any] | None = None
+) -> Settings:
+    """Give the estimator's own settings, a C that was left out as the number that it means.
+
+    Where the caller lists values and the estimator's own is not among them, the first one takes its place:
+    who lists ``n_trees=[1]`` is never to be given three.
+    """
+    params, wanted = estimator.get_params(deep=False), dict(space or {})
+    if params["loss"] not in wanted.get("loss", [params["loss"]]):
+        params |= {"loss": wanted["loss"][0], "C": None}  # which was chosen for the other loss
+    if params["C"] is None:
+        params["C"] = estimator.default_costs.get(params["loss"])
+    if isinstance(wanted.get("C"), Mapping):
+        wanted["C"] = wanted["C"].get(params["loss"], [params["C"]])
+    for name, values in wanted.items():
+        params[name] = params[name] if params[name] in values else values[0]
+    return {name: params[name] for name in names}
+
+
+def draw(space: Mapping[str, Any], start: Settings, n: int, seed: int) -> list[Settings]:
+    """Give ``n`` different settings, or all there are: the starting ones first, then others at random.
+
+    Parameters
+    ----------
+    space : mapping of str to values
+        Of "C", values by loss are allowed.
+    start : dict
+        The starting settings, one value for each name in ``space``; they need not be in the space.
+    n : int
+        How many are wanted.
+    seed : int
+        The same number gives the same settings.
+    """
+    pairs = _loss_pairs(space, start)
+    others = {name: values for name, values in space.items() if name not in ("loss", "C")}
+    shape = (len(pairs), *(len(values) for values in others.values()))
+    size = math.prod(shape)
+    wanted = min(n, size)  # one more than needed: the starting settings may come up again
+    places = sample_without_replacement(size, wanted, random_state=seed)
+    drawn = []
+    for place in np.random.RandomState(seed).permutation(places).tolist():
+        first, *rest = np.unravel_index(place, shape)
+        choice = {name: values[i] for (name, values), i in zip(others.items(), rest, strict=True)}
+        both = pairs[int(first)] | choice
+        drawn.append({name: both[name] for name in space})
+    return [start, *(settings for settings in drawn if settings != start)][:n]
+
+
+def _loss_pairs(space: Mapping[str, Any], start: Settings) -> list[Settings]:
+    """List losses with their costs; a name that is not searched is left out."""
+    pairs: list[Settings] = [{"loss": loss} for loss in space["loss"]] if "loss" in space else [{}]
+    if "C" not in space:
+        return pairs
+    costs = space["C"]
+    if not isinstance(costs, Mapping):
+        return [pair | {"C": C} for pair in pairs for C in costs]
+    missing = {pair.get("loss", start.get("loss")) for pair in pairs} - set(costs)
+    if missing:
+        raise ValueError(f"space must list C for every loss; there is none for {missing.pop()!r}.")
+    return [pair | {"C": C} for pair in pairs for C in costs[pair.get("loss", start.get("loss"))]]

@@ -1,0 +1,213 @@
+"""Choosing settings by successive halving.
+
+The problem: which of many settings is best on rows that training does not see, for the price of a few full
+trainings? Given are rows with labels, a metric, and settings to try. All of them are trained on a small part
+of the rows and judged on the development rows; the best third goes on to three times as many rows, and so
+forth, until the last few are trained on all. Most of the time so goes to settings that deserve it. The parts
+are nested, so that a later rung only adds rows. The starting settings go all the way as a yardstick, so that
+what is chosen is never worse than they are on the development rows. Sources: Karnin, Koren and Somekh, ICML
+2013; Jamieson and Talwalkar, AISTATS 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from longleaf._validation import check_count, check_features, check_labels
+from longleaf.estimator import LabelEstimator
+from longleaf.metrics import Difference
+from longleaf.plt import PLT
+from longleaf.split import DEV, split_rows
+from longleaf.tagger import Tagger
+from longleaf.text.tags import TagCollector, known_indicator, ready_texts
+from longleaf.text.vectorizer import TextVectorizer
+from longleaf.tuning.candidates import Settings, draw, full_space, starting_settings
+from longleaf.tuning.halving import Halving, Judge, Progress, Report, Trial, rung_sizes
+
+Parts = tuple[Any, sp.csr_array, Any, sp.csr_array]
+"""Features and labels to train on, features and labels to judge by."""
+
+__all__ = ["Trial", "Tuning", "tune"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was chosen, and why.
+
+    Attributes
+    ----------
+    settings, value
+        The chosen settings, and the metric they reach on the development rows.
+    start : dict
+        The starting settings.
+    difference : Difference
+        From the starting settings (a) to the chosen ones (b), with a paired bootstrap interval. The chosen
+        are the best of several on these very rows, so on others the difference tends to be a little smaller.
+    metric, tail
+        What they were judged by, and the dial that was searched with.
+    rows, dev_rows : int
+        Rows of the last rung, and rows that judged.
+    trials : tuple of Trial
+        Everything that was tried, in order.
+    random_state : int
+        The seed.
+    estimator : PLT, BR or Tagger
+        With the chosen settings, not fitted.
+    """
+
+    settings: Settings
+    value: float
+    start: Settings
+    difference: Difference
+    metric: str
+    tail: float
+    rows: int
+    dev_rows: int
+    trials: tuple[Trial, ...]
+    random_state: int
+    estimator: Any = field(compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything but the estimator as plain JSON."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("estimator", "trials")]
+        plain = {name: getattr(self, name) for name in names}
+        plain["difference"] = asdict(self.difference)
+        return plain | {"trials": [asdict(trial) for trial in self.trials]}
+
+
+def tune(
+    X: Any,
+    Y: Any,
+    estimator: LabelEstimator | Tagger | None = None,
+    *,
+    dev: tuple[Any, Any] | None = None,
+    dev_share: float = 0.1,
+    metric: str = "p@5",
+    tail: float | None = None,
+    space: Mapping[str, Any] | None = None,
+    candidates: int = 18,
+    factor: int = 3,
+    min_rows: int = 1000,
+    random_state: int = 1,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> Tuning:
+    """Choose settings by successive halving on development rows.
+
+    Parameters
+    ----------
+    X, Y
+        Features and labels as `longleaf.PLT.fit` takes them; texts and tags if ``estimator`` is a Tagger,
+        which are vectorized once: of development rows held out of them, the words (not the tags) are counted.
+    estimator : PLT, BR or Tagger, optional
+        What to start from: settings that are not searched stay as they are. ``PLT()`` if left out. A setting
+        whose values ``space`` lists without the estimator's own starts at the first of them.
+    dev : (X, Y), optional
+        The development rows. Left out, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
+    metric : str
+        ``p@k``, ``ndcg@k`` or ``psp@k``, for instance ``psp@5``.
+    tail : float, optional
+        The tail dial to search with; left out, 1 for ``psp@k`` and 0 for the others.
+    space : mapping of str to list, optional
+        Values to try by name of the setting, in place of the default ones of loss, C, arity, max_leaf,
+        n_trees and threshold; values of "C" may be given by loss, ``{"log": [8], "squared-hinge": [1]}``.
+    candidates : int
+        How many settings to try, the starting ones included; fewer if there are no more.
+    factor : int
+        Of the settings of a rung, one in ``factor`` goes on, to as many times more rows.
+    min_rows : int
+        No rung has fewer rows, but for the last, which has all there are.
+    random_state : int
+        Seed of the split, of the draw and of the models: the same seed, the same choice.
+    progress : callable, optional
+        Called now and then with the share of the work that is done.
+    report : callable, optional
+        Called with each `Trial` when it is done.
+
+    Examples
+    --------
+    >>> import longleaf as ll
+    >>> X, Y = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]] * 5, [[0], [0], [1], [1]] * 5
+    >>> space = {"loss": ["log"], "C": [1.0, 16.0], "n_trees": [1]}
+    >>> ll.tune(X, Y, metric="p@1", space=space, candidates=4).value
+    100.0
+    """
+    start = PLT() if estimator is None else estimator
+    model: Any = start
+    if isinstance(start, Tagger):
+        model = PLT() if start.estimator is None else start.estimator
+        X, Y, dev = _vectorized(start, X, Y, dev, model.n_jobs)
+    if not isinstance(model, LabelEstimator):
+        raise TypeError(f"estimator must be a PLT, BR or Tagger; got {type(model).__name__}.")
+    judge = Judge.of(metric, tail, model.propensity, *_parts(X, Y, dev, dev_share, random_state))
+    whole = full_space(space, model)
+    first = starting_settings(list(whole), model, space)
+    drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
+    sizes = rung_sizes(judge.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
+    base = clone(model).set_params(random_state=random_state)
+    halving = Halving(judge, base, drawn, sizes, factor, progress, report)
+    trials, best = halving.run(np.random.RandomState(random_state).permutation(judge.Y.shape[0]))
+    chosen = clone(base).set_params(**best.settings)
+    if isinstance(start, Tagger):
+        chosen = clone(start).set_params(estimator=chosen)
+    return Tuning(
+        settings=best.settings,
+        value=best.value,
+        start=first,
+        difference=judge.difference(halving.tops[0], halving.tops[best.candidate]),
+        metric=metric,
+        tail=judge.tail,
+        rows=best.rows,
+        dev_rows=judge.truth.shape[0],
+        trials=tuple(trials),
+        random_state=random_state,
+        estimator=chosen,
+    )
+
+
+def _parts(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, seed: int) -> Parts:
+    """Check the rows and hold some out if none are given to judge by."""
+    X, labels = _indexable(X), check_labels(Y)
+    check_features(X)
+    if X.shape[0] != labels.shape[0]:
+        raise ValueError(
+            f"X and Y must have the same number of rows; got {X.shape[0]} and {labels.shape[0]}."
+        )
+    if dev is not None:
+        X_dev, Y_dev = _indexable(dev[0]), check_labels(dev[1], name="dev's Y")
+        check_features(X_dev, X.shape[1], name="dev's X")
+        if X_dev.shape[0] != Y_dev.shape[0]:
+            sizes = f"{X_dev.shape[0]} and {Y_dev.shape[0]}"
+            raise ValueError(f"dev's X and Y must have the same number of rows; got {sizes}.")
+        return X, labels, X_dev, Y_dev
+    held_out = split_rows(labels, dev_share, 0.0, random_state=seed) == DEV
+    if not held_out.any():
+        raise ValueError(
+            "Y must have rows that can be held out, each of whose labels has another row; give dev instead."
+        )
+    return X[~held_out], labels[~held_out], X[held_out], labels[held_out]
+
+
+def _indexable(X: Any) -> Any:
+    matrix: Any = X
+    return matrix.tocsr() if sp.issparse(X) else np.asarray(X)
+
+
+def _vectorized(
+    tagger: Tagger, texts: Any, tags: Any, dev: tuple[Any, Any] | None, n_jobs: int | None
+) -> tuple[Any, sp.csr_array, tuple[Any, Any] | None]:
+    """Turn texts and tags into matrices, once; tags that only ``dev`` has are the columns at the end."""
+    vectorizer = TextVectorizer(n_jobs=n_jobs) if tagger.vectorizer is None else clone(tagger.vectorizer)
+    collector = TagCollector.of(tags)
+    X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
+    classes, Y = collector.sorted_indicator()
+    if dev is None:
+        return X, Y, None
+    X_dev = vectorizer.transform(ready_texts(dev[0], vectorizer))
+    return X, Y, (X_dev, known_indicator(dev[1], classes, "add"))
