@@ -21,7 +21,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 import longleaf as ll
 from benchmarks.data import ROOT, load, prepare
 from benchmarks.replay import Costs, Task, critical_path, replay
-from longleaf.distributed import _run
+from longleaf.training.cluster import run as cluster_run
 
 RESULTS = ROOT / "benchmarks" / "results" / "scaleout.json"
 PROCESSES = (1, 2, 4)
@@ -96,16 +96,16 @@ def train_on(
         client.register_plugin(Recorder())
         client.get_task_stream()  # from now on it is recorded
         client.run(lambda: __import__("longleaf.distributed") and None)  # importing is no part of training
-        own = _run.Run.workers
+        own = cluster_run.Run.workers
         if cut_for is not None:
-            _run.Run.workers = lambda run, share=1.0: [
+            cluster_run.Run.workers = lambda run, share=1.0: [
                 replace(one, threads=cut_for) for one in own(run, share)
             ]
         begin, start = time.time(), time.perf_counter()
         try:
             model = ll.PLT(random_state=1).fit(X, Y, client=client)
         finally:
-            _run.Run.workers = own
+            cluster_run.Run.workers = own
         seconds = time.perf_counter() - start
         tasks = record(client, begin)
         facts = {

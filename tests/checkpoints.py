@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import longleaf as ll
+from longleaf.training import resumable
 from longleaf.training.queue import PartQueue
 from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import PartStore

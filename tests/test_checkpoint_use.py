@@ -13,7 +13,7 @@ from cli_helpers import complaint, fill, run, run_well
 from longleaf._validation import check_features, check_labels
 from longleaf.baselines.pfastrexml import PfastreXML
 from longleaf.baselines.proxml import ProXML
-from longleaf.training import checkpoint
+from longleaf.training import checkpoint, resumable
 from longleaf.training.checkpoint import CheckpointError, open_checkpoint
 from longleaf.training.queue import PartQueue
 from longleaf.training.solver import NodeTrainer

@@ -18,7 +18,7 @@ dask = pytest.importorskip("dask")
 
 from longleaf import distributed as lld  # noqa: E402
 from longleaf.cli import _cluster, main  # noqa: E402
-from longleaf.distributed import _run, _train, _trees  # noqa: E402
+from longleaf.training.cluster import nodes, run, trees  # noqa: E402
 
 GIB = 2**30
 SMALL, LARGE = "small", "large"
@@ -169,12 +169,12 @@ def test_columns_of_a_dataframe_keep_their_names(client):
 def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     """The large worker has four times the memory of the small one; the root's rows fit only there."""
     parts = []
-    plan = _train.plan_parts
-    monkeypatch.setattr(_train, "plan_parts", lambda *args: parts.extend(found := plan(*args)) or found)
+    plan = nodes.plan_parts
+    monkeypatch.setattr(nodes, "plan_parts", lambda *args: parts.extend(found := plan(*args)) or found)
     lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
     need = max(part.need for part in parts)
-    monkeypatch.setattr(_train, "MEMORY_SHARE", need / (2 * GIB))  # half of it fits on the small worker
-    monkeypatch.setattr(_trees, "MEMORY_SHARE", 1.0)
+    monkeypatch.setattr(nodes, "MEMORY_SHARE", need / (2 * GIB))  # half of it fits on the small worker
+    monkeypatch.setattr(trees, "MEMORY_SHARE", 1.0)
     parts.clear()
     before = executions(client)
     spread = lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
@@ -192,7 +192,7 @@ def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
 
 
 def test_what_fits_nowhere_is_refused_in_one_sentence(client, monkeypatch):
-    monkeypatch.setattr(_train, "MEMORY_SHARE", 1e-9)
+    monkeypatch.setattr(nodes, "MEMORY_SHARE", 1e-9)
     with pytest.raises(lld.ClusterError, match=r"must have \S+ MiB to itself for nodes 13 to .* of tree 0"):
         lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y)
 
@@ -277,7 +277,7 @@ def test_a_killed_worker_costs_only_its_tasks(client):
 
 def test_what_fits_only_on_a_killed_worker_waits_for_it_to_come_back(client, monkeypatch):
     rooms = {SMALL: 0.0, LARGE: np.inf}
-    monkeypatch.setattr(_run, "_room", lambda worker, share: rooms[worker["name"]])
+    monkeypatch.setattr(run, "_room", lambda worker, share: rooms[worker["name"]])
     client.wait_for_workers(2, timeout=120)
     before, large, killed = executions(client), address_of(client, LARGE), []
 

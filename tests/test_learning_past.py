@@ -6,7 +6,7 @@ import pytest
 import longleaf as ll
 from longleaf._validation import check_features
 from longleaf.learning.placement import CROWDING, _spread
-from longleaf.training.trees import MASS_UNIT, PIECE, feature_mass
+from longleaf.training.data import MASS_UNIT, PIECE, feature_mass
 from training import texts, unit_rows
 
 X, ROWS = texts(n_rows=160, n_features=80, n_labels=15)

@@ -14,8 +14,8 @@ from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy, make_topics
 from longleaf.io.storage import folder_bytes
 from longleaf.plt import rows_of_labels
-from longleaf.training.execution import choose_means
-from longleaf.training.memory import Means, Sizes, UnitSize, account, parse_memory
+from longleaf.training.execution import choose_execution
+from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account, parse_memory
 from longleaf.training.resumable import train_by_parts
 from longleaf.training.sampling import estimate_centroid_entries, estimate_tree, thinned
 from longleaf.training.scratch import scratch_files
@@ -58,13 +58,14 @@ def test_an_account_worked_by_hand() -> None:
     of_rows = 12 * 100 + 8 * 100 + 8 * 200
     lists = 4 * 300 + 24 * 41 + 4 * 60
     place = 4 * 60 + 4 * 100 + 8 * 1024 + (29 + 192) * 100 + 72 * 50
-    assert account(sizes, Means(1))["training"] == of_rows + lists + place + 18_000
-    assert account(sizes, Means(2))["training"] == account(sizes, Means(1))["training"]
+    assert account(sizes, ExecutionPlan(1))["training"] == of_rows + lists + place + 18_000
+    assert account(sizes, ExecutionPlan(2))["training"] == account(sizes, ExecutionPlan(1))["training"]
     on_disk = 4 * 60 + 4 * 100 + 29 * 100 + 8 * 50
-    means = Means(1, spill=True, scratch=True)
-    assert account(sizes, means)["training"] == of_rows + lists + on_disk + 34 * 10  # more than 2 * 4000 / 32
+    execution = ExecutionPlan(1, spill=True, scratch=True)
+    entries = 34 * 10  # more than 2 * 4000 / 32
+    assert account(sizes, execution)["training"] == of_rows + lists + on_disk + entries
     clustering = 5 * 200 + 12 * 20 + 8 * 500 + 8 * 20 + 8 * 60 + 8 * 500 + 16 * 60 + 12 * 20
-    assert account(sizes, Means(1))["clustering"] == of_rows + clustering
+    assert account(sizes, ExecutionPlan(1))["clustering"] == of_rows + clustering
 
 
 def test_nodes_and_levels_are_those_of_the_model(data: tuple[object, object], model: ll.PLT) -> None:
@@ -143,21 +144,21 @@ def test_what_goes_to_disk_gives_the_same_bits(
 def test_the_fastest_way_that_fits_is_taken() -> None:
     unit = UnitSize(rows=1000, entries=100_000, features=50, weights=10)
     sizes = Sizes(1000, 60, 20, 200, 0, 20, 2, 41, 300, 3, 1e6, [unit, unit])
-    ways = [Means(2), Means(2, spill=True), Means(1, spill=True)]
-    ways += [Means(1, spill=True, scratch=True)]
+    ways = [ExecutionPlan(2), ExecutionPlan(2, spill=True), ExecutionPlan(1, spill=True)]
+    ways += [ExecutionPlan(1, spill=True, scratch=True)]
     needs = [max(account(sizes, way).values()) for way in ways]
     assert needs == sorted(set(needs), reverse=True)
     for way, need in zip(ways[:3], needs, strict=False):
-        assert choose_means(sizes, 2, 0, need) == (way, account(sizes, way))
-    assert choose_means(sizes, 2, 0, needs[3])[0].scratch
-    assert choose_means(sizes, 2, 0, None)[0] == Means(2)
+        assert choose_execution(sizes, 2, 0, need) == (way, account(sizes, way))
+    assert choose_execution(sizes, 2, 0, needs[3])[0].scratch
+    assert choose_execution(sizes, 2, 0, None)[0] == ExecutionPlan(2)
     with pytest.raises(ValueError, match="Training must have"):
-        choose_means(sizes, 2, 0, needs[3] // 2)
+        choose_execution(sizes, 2, 0, needs[3] // 2)
 
 
 def test_a_limit_is_kept_or_refused_in_a_sentence(data: tuple[object, object], model: ll.PLT) -> None:
     plain = ll.plan(*data, model)
-    assert plain.means == Means(2)
+    assert plain.execution == ExecutionPlan(2)
     limit = plain.memory_bytes + 50 * 10**6  # the process itself grows a little from plan to plan
     assert ll.plan(*data, model, memory=limit).memory_bytes <= limit
     with pytest.raises(ValueError, match=r"^Training must have \d+ MB .*; memory is 1 MB\.$"):
@@ -169,8 +170,8 @@ def test_a_limit_is_kept_or_refused_in_a_sentence(data: tuple[object, object], m
 def test_a_model_trained_within_a_limit_is_the_same_model(
     data: tuple[object, object], model: ll.PLT, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    on_disk = (Means(1, spill=True, scratch=True), {"clustering": 0, "training": 0})
-    monkeypatch.setattr(sys.modules["longleaf.plan"], "choose_means", lambda *_: on_disk)
+    on_disk = (ExecutionPlan(1, spill=True, scratch=True), {"clustering": 0, "training": 0})
+    monkeypatch.setattr(sys.modules["longleaf.training.plan"], "choose_execution", lambda *_: on_disk)
     limited = ll.PLT(**model.get_params()).fit(*data, memory="100G", scratch=tmp_path)
     assert not list(tmp_path.iterdir())  # the files are gone, the mapped weights stay
     for mine, want in zip(limited.weights_, model.weights_, strict=True):

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from longleaf._validation import Rows
 from longleaf.estimator import LabelEstimator
+from longleaf.training.data import DataSizes
+from longleaf.training.job import TreeSource
 from longleaf.training.positive_weight import BALANCED, INVERSE_PRIOR, PROPENSITY, balanced_share
+from longleaf.training.solver import SolverSettings
 from longleaf.trees.label_tree import LabelTree
 
 
-class OneVersusRest(LabelEstimator):
-    """One classifier per label: a tree in which all labels are siblings."""
-
-    def _build_trees(
-        self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> list[LabelTree]:
-        return [LabelTree.flat(np.flatnonzero(self.label_counts_))] * len(seeds)
-
-
-class BR(OneVersusRest):
+class BR(LabelEstimator):
     """One classifier per label, and PS-BR when asked with gains: a tree in which all labels are siblings.
 
     Parameters
@@ -83,8 +76,18 @@ random_state, n_jobs
         """
         return cls.dismec(**({"positive_weight": BALANCED if class_balanced else PROPENSITY} | changes))
 
-    def _label_weight(self) -> npt.NDArray[np.float64] | None:
+    def _tree_source(self) -> TreeSource:
+        return TreeSource(grow=flat_trees)
+
+    def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
         if self.positive_weight not in (PROPENSITY, BALANCED):
-            return None
-        weight = 2.0 * self._label_worth() - 1.0
-        return weight * balanced_share(self.label_counts_) if self.positive_weight == BALANCED else weight
+            return settings
+        weight = 2.0 * self._inverse_propensities(sizes) - 1.0
+        if self.positive_weight == BALANCED:
+            weight *= balanced_share(sizes.label_counts)
+        return replace(settings, label_weight=weight)
+
+
+def flat_trees(counts: npt.NDArray[np.int64], seeds: list[int]) -> list[LabelTree]:
+    """Return trees in which all labels that occur are siblings."""
+    return [LabelTree.flat(np.flatnonzero(counts))] * len(seeds)

@@ -1,52 +1,64 @@
-"""What the estimators share: parameters, the steps of training, and saving."""
+"""What the estimators share: parameters, training, answering, saving."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._ranker import LabelRanker
 from longleaf._validation import (
     LabelsLike,
     Rows,
     check_choice,
     check_count,
+    check_features,
+    check_labels,
     check_number,
     check_threads,
+    is_label_lists,
 )
 from longleaf.io import storage
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
-from longleaf.training.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
-from longleaf.training.memory import parse_memory, release_unused, resident_bytes
+from longleaf.search.prepared import PreparedTrees
+from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
+from longleaf.training.checkpoint import StrPath
+from longleaf.training.data import DataSizes
+from longleaf.training.job import Trained, TrainingJob, TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
-from longleaf.training.scratch import scratch_files
+from longleaf.training.run import run
 from longleaf.training.solver import COST_SCALES, LOSSES, SolverSettings, link_of
-from longleaf.training.store import PartStore
-from longleaf.training.trees import Facts, TrainingData, check_training_data, feature_mass, train_trees
-from longleaf.trees.clustering import ClusterSettings
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.files import attributes_from, params_from, plain, to_arrays
 
+MOST_CELLS = 2**31 - 1  # of a result: beyond this k is a slip, and memory would run out
 
-class LabelEstimator(LabelRanker):
-    """A model of labels that can be trained, asked and saved; a subclass says what its trees are.
+
+class LabelEstimator(BaseEstimator):  # type: ignore[misc]
+    """A model of labels: label trees, their weights and the labels' counts, a handful of flat arrays.
+
+    A subclass says where its trees come from (`_tree_source`) and what positive rows weigh (`_weigh`).
 
     Attributes
     ----------
+    trees_ : list of LabelTree
+    weights_ : list of dict of arrays
+        Per tree, the chunked weights; `longleaf.weights` says what each array holds.
+    label_counts_ : int64 array [labels]
+        How often each label occurred in training; propensities come from it.
+    feature_mass_ : int64 array [features]
+        How much of the rows each feature makes up; an imported model does not have it.
+    n_rows_, n_features_in_, n_labels_ : int
+        The sizes of the training data.
+    feature_names_in_ : array of str objects [features]
+        The names of the columns, if ``X`` was a table that has names.
     origin_ : dict
         Where the model came from: settings, version, digest of the data.
     training_ : list of dict
@@ -54,13 +66,20 @@ class LabelEstimator(LabelRanker):
     """
 
     kind: ClassVar[str]
-    default_costs: ClassVar[Mapping[str, float]]  # C and C_scale by loss, where they are left out
-    n_trees: int = 1
+    default_costs: ClassVar[Mapping[str, float]]  # C and C_scale by loss, where they are omitted
     default_scales: ClassVar[Mapping[str, str]] = {"log": "none", "squared-hinge": "none"}
-    C_scale: str | None = None
     named_positive_weights: ClassVar[tuple[str, ...]] = ()
-    can_resume: ClassVar[bool] = True  # whether training falls apart into parts, for a checkpoint or machines
+    trains_by_units: ClassVar[bool] = True  # whether training falls into units, for a checkpoint or machines
+    n_trees: int = 1
+    C_scale: str | None = None
 
+    trees_: list[LabelTree]
+    weights_: list[_core.WeightArrays]
+    label_counts_: npt.NDArray[np.int64]
+    feature_mass_: npt.NDArray[np.int64]
+    n_rows_: int
+    n_features_in_: int
+    n_labels_: int
     origin_: dict[str, Any]
     training_: list[dict[str, int]]
 
@@ -133,71 +152,59 @@ class LabelEstimator(LabelRanker):
             Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
         if client is not None:
-            from longleaf import distributed  # it needs an extra
-
             if checkpoint is not None or memory is not None:
                 raise ValueError("checkpoint and memory must be None with client: Dask sees to both.")
-            return distributed.fit(self, X, y, sample_weight, client=client, progress=progress)
-        begin = resident_bytes()
-        settings, threads = self._solver_settings(), check_threads(self.n_jobs)
-        n_trees = check_count(self.n_trees, "n_trees")
+            return self._fit_on_cluster(X, y, sample_weight, client=client, progress=progress)
+        job = self._job()
+        for name, given in (("checkpoint", checkpoint), ("memory", memory)):
+            if given is not None and not self.trains_by_units:
+                raise ValueError(
+                    f"{name} must be None for {type(self).__name__}, whose training does not fall into units."
+                )
+        if y is None:
+            raise ValueError(
+                f"y must hold the labels of every row: {self.kind.upper()} requires y to be passed, "
+                "but the target y is None."
+            )
+        data = job.check(X, y, sample_weight)
+        options: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
+        self._begin(X)
+        return self._take(run(job, data, data.sizes(), **options, memory=memory, scratch=scratch))
+
+    def _fit_on_cluster(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Self:
+        """Train on Dask; the parameters are those of `longleaf.distributed.fit`."""
+        from longleaf.training import cluster  # it needs an extra
+
+        if not self.trains_by_units:
+            raise ValueError(f"model must be a PLT or BR to be trained on Dask; got {type(self).__name__}.")
+        trained = cluster.train(self._job(), X, y, sample_weight, **options)
+        self._begin(cluster.column_names(X))
+        return self._take(trained)
+
+    @abstractmethod
+    def _tree_source(self) -> TreeSource:
+        """Check what trees are made by, and return it."""
+
+    def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
+        """Complete the settings by what depends on the labels' counts."""
+        return settings
+
+    def _job(self) -> TrainingJob:
+        """Check all settings of a training."""
         check_count(self.k, "k")
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
-        for name, given in (("checkpoint", checkpoint), ("memory", memory)):
-            if given is not None and not self.can_resume:
-                raise ValueError(
-                    f"{name} must be None for {type(self).__name__}, whose training does not fall into parts."
-                )
-        data = self._begin_fit(X, y, sample_weight)
-        settings = self._weigh_labels(settings)
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
-        with ExitStack() as files:  # mapped weights outlive their files' names
-            store = None
-            if memory is not None:
-                from longleaf.planning import within  # not above: plans are made of estimators
-
-                folder = Path(files.enter_context(TemporaryDirectory(prefix="longleaf-", dir=scratch)))
-                means = within(self, data, seeds, settings, threads, begin, parse_memory(memory), folder)
-                threads, store = means.threads, PartStore(folder) if means.spill else None
-                files.enter_context(scratch_files(folder if means.scratch else None))
-            build = partial(self._build_trees, data.rows, data.labels, threads=threads)
-            if checkpoint is None:
-                trees = list(build(seeds))
-            else:
-                training = describe_training(self.kind, self.get_params(deep=False), seeds, data)
-                kept = open_checkpoint(checkpoint, training, any_seeds=self.random_state is None)
-                store, seeds = files.enter_context(kept)
-                trees = kept_trees(store, seeds, build)
-            release_unused()
-            weights, self.training_ = self._train(data, trees, seeds, settings, threads, progress, store)
-        self.trees_, self.weights_ = trees, weights
-        self._prepare()  # now, so that asking leaves the model as it is
-        return self
-
-    @abstractmethod
-    def _build_trees(
-        self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> Iterable[LabelTree]:
-        """Give one tree per seed, over the labels that occur; the seeds are the last of all."""
-
-    def _cluster_settings(self) -> ClusterSettings | None:
-        """Say how labels are clustered; None where trees do not depend on rows."""
-        return None
-
-    def _train(
-        self,
-        data: TrainingData,
-        trees: list[LabelTree],
-        seeds: list[int],
-        settings: SolverSettings,
-        threads: int,
-        progress: Callable[[float], None] | None,
-        store: PartStore | None,
-    ) -> tuple[list[_core.WeightArrays], list[Facts]]:
-        """Give the weights of each tree and what it took; with a store, they go there as they are made."""
-        return train_trees(data, trees, seeds, settings, threads, progress, store)
+        return TrainingJob(
+            kind=self.kind,
+            params=self.get_params(deep=False),
+            normalize=self.normalize,
+            settings=self._solver_settings(),
+            weigh=self._weigh,
+            source=self._tree_source(),
+            n_trees=check_count(self.n_trees, "n_trees"),
+            random_state=self.random_state,
+            threads=check_threads(self.n_jobs),
+        )
 
     def _solver_settings(self) -> SolverSettings:
         loss = check_choice(self.loss, "loss", LOSSES)
@@ -218,35 +225,187 @@ class LabelEstimator(LabelRanker):
             inverse_prior=self.positive_weight == INVERSE_PRIOR,
         )
 
-    def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
-        """Add what positive rows of each label cost, by what `_begin_fit` noted."""
-        return replace(settings, label_weight=self._label_weight())
-
-    def _label_weight(self) -> npt.NDArray[np.float64] | None:
-        """Give what a positive row of each label costs at its leaf; None for all alike."""
-        return None
-
-    def _label_worth(self) -> npt.NDArray[np.float64]:
-        """Give the inverse propensity of each label by the constants ``propensity``."""
+    def _inverse_propensities(self, sizes: DataSizes) -> npt.NDArray[np.float64]:
+        """Return the inverse propensity of each label by the constants ``propensity``."""
         a, b = check_constants(self.propensity)
-        return inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b)
+        return inverse_propensity_from_counts(sizes.label_counts, sizes.n_rows, a=a, b=b)
 
-    def _begin_fit(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
-        """Check the training data and note their sizes."""
-        if y is None:
-            raise ValueError(
-                f"y must hold the labels of every row: {self.kind.upper()} requires y to be passed, "
-                "but the target y is None."
-            )
-        data = check_training_data(X, y, sample_weight, normalize=self.normalize)
-        for name in ("_prepared", "trees_", "weights_"):  # a training that fails leaves no half model
+    def _begin(self, X: Any | None) -> None:
+        """Drop the old model, so that a training that fails leaves none, and note the columns of a table."""
+        for name in ("_prepared", "trees_", "weights_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        validate_data(self, X, skip_check_array=True)  # notes n_features_in_ and the names of the columns
-        self.n_rows_, self.n_labels_ = data.labels.shape
-        self.label_counts_ = np.bincount(data.labels.indices, minlength=self.n_labels_).astype(np.int64)
-        self.feature_mass_ = feature_mass(data.rows)
+        if X is not None:
+            validate_data(self, X, skip_check_array=True)
+
+    def _take(self, trained: Trained) -> Self:
+        """Become the model that was trained."""
+        sizes = trained.sizes
+        self.n_rows_, self.n_features_in_, self.n_labels_ = sizes.n_rows, sizes.n_features, sizes.n_labels
+        self.label_counts_, self.feature_mass_ = sizes.label_counts, sizes.feature_mass
         self.origin_ = {"longleaf": __version__, "settings": self._plain_params()}
-        return data
+        self.trees_, self.weights_, self.training_ = trained.trees, trained.weights, trained.facts
+        self._prepare()  # now, so that asking leaves the model as it is
+        return self
+
+    def top_k(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        tail: float | None = None,
+        gain: npt.ArrayLike | None = None,
+        propensity: tuple[float, float] | None = None,
+        search: str = "exact",
+        beam: int = 10,
+        ensemble: str = "mean",
+        threshold: float | npt.ArrayLike | None = None,
+        n_jobs: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> TopK:
+        """Find the best k labels of each row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+        k : int, optional
+            How many labels; the estimator's own ``k`` if left out.
+        tail : float, optional
+            The tail dial: gains are the inverse propensities to this power; 0 is plain precision, 1 PS-PLT.
+        gain : array [labels], optional
+            What each correct label is worth, at least 0; a label of gain 0 is never returned.
+        propensity : (A, B), optional
+            Constants of the propensity model for ``tail``; the estimator's own if left out.
+        search : {"exact", "beam"}
+            Exact search gives the provably best labels under the model; beam search keeps only the best
+            ``beam`` nodes of each level.
+        ensemble : {"mean", "union"}
+            What the trees' answers become: the top k of the mean over all trees, or the paper's own rule,
+            the best of the union of each tree's top k.
+        threshold : float or array [labels], optional
+            Labels that score less are not returned.
+        n_jobs : int, optional
+            Threads; the estimator's own if left out.
+        progress : callable, optional
+            Called now and then with the share of the work that is done.
+
+        Returns
+        -------
+        TopK
+            ``labels`` int32 [rows, k] padded with -1, ``scores`` float32 [rows, k], ``evaluations`` [rows].
+        """
+        check_is_fitted(self)
+        k = check_count(self.k if k is None else k, "k")
+        check_choice(search, "search", SEARCHES)
+        check_choice(ensemble, "ensemble", ENSEMBLES)
+        rows = self._check_rows(X)
+        if rows.n_rows * k > MOST_CELLS:
+            raise ValueError(
+                f"k times the number of rows must be at most {MOST_CELLS}; got {k} and {rows.n_rows}."
+            )
+        trees = self._prepare()
+        constants = check_constants(self.propensity if propensity is None else propensity)
+        gains, bounds = trees.gains_and_bounds(self.label_counts_, self.n_rows_, tail, gain, constants)
+        thresholds, floor = log_threshold(threshold, self.n_labels_)
+        found = trees.forest.top_k(
+            *rows.csr,
+            rows.scale,
+            k=k,
+            beam=check_count(beam, "beam") if search == "beam" else 0,
+            union_rule=ensemble == "union",
+            log_gain=gains,
+            log_bounds=bounds,
+            log_threshold=thresholds,
+            log_floor=floor,
+            threads=check_threads(self.n_jobs if n_jobs is None else n_jobs),
+            progress=progress,
+        )
+        return TopK(*found)
+
+    def probability(self, X: Any, rows: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Give the probability of each (row, label) pair.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+        rows, labels : int arrays [pairs]
+            Which rows of ``X``, which labels.
+
+        Returns
+        -------
+        float32 array [pairs]
+            The mean over the trees; 0 for a label that training never saw.
+        """
+        check_is_fitted(self)
+        features = self._check_rows(X)
+        row_array = _check_pairs(rows, features.n_rows, "rows")
+        label_array = _check_pairs(labels, self.n_labels_, "labels")
+        if row_array.shape != label_array.shape:
+            raise ValueError(
+                f"rows and labels must have one length; got {len(row_array)} and {len(label_array)}."
+            )
+        order = np.argsort(row_array, kind="stable")  # pairs of one row share what is evaluated for it
+        out = np.empty(len(order), np.float32)
+        out[order] = self._prepare().forest.probabilities(
+            *features.csr,
+            features.scale,
+            row_array[order],
+            label_array[order].astype(np.int32),
+            check_threads(self.n_jobs),
+        )
+        return out
+
+    def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
+        """Give the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
+        labels = self.top_k(X).labels
+        row, place = np.nonzero(labels >= 0)
+        ones = np.ones(len(row), np.float32)
+        return sp.csr_matrix((ones, (row, labels[row, place])), shape=(len(labels), self.n_labels_))
+
+    def score(self, X: Any, y: LabelsLike) -> float:
+        """Give the precision at 1 as a fraction; labels that training never saw cannot be hit."""
+        truth, top = self._judge(X, y, k=1)
+        best = top.labels[:, 0]
+        hits = truth[np.arange(len(best)), np.maximum(best, 0)] * (best >= 0)
+        return float(np.mean(hits, dtype=np.float64))
+
+    def inverse_propensity(
+        self, propensity: tuple[float, float] | None = None, *, n_labels: int | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Give what each label is worth by its count in training, for `longleaf.metrics.evaluate`.
+
+        Parameters
+        ----------
+        propensity : (A, B), optional
+            Constants of the propensity model; the estimator's own if left out.
+        n_labels : int, optional
+            For how many labels; those after the model's own were never seen.
+
+        Returns
+        -------
+        float64 array [labels]
+            Never below 1.
+        """
+        check_is_fitted(self)
+        a, b = check_constants(self.propensity if propensity is None else propensity)
+        extra = (
+            0 if n_labels is None else check_count(n_labels, "n_labels", low=self.n_labels_) - self.n_labels_
+        )
+        counts = np.append(self.label_counts_, np.zeros(extra, np.int64))
+        return inverse_propensity_from_counts(counts, self.n_rows_, a=a, b=b)
+
+    def _judge(self, X: Any, y: LabelsLike, **options: Any) -> tuple[sp.csr_array, TopK]:
+        """Give the true labels, at least as many columns as the model has labels, and the ranked ones."""
+        check_is_fitted(self)
+        truth = check_labels(y, name="y")
+        if truth.shape[1] < self.n_labels_ and not is_label_lists(y):
+            raise ValueError(f"y must have {self.n_labels_} labels, as in fit; got {truth.shape[1]}.")
+        top = self.top_k(X, **options)
+        if len(top.labels) != truth.shape[0]:
+            raise ValueError(
+                f"X and y must have the same number of rows; got {len(top.labels)} and {truth.shape[0]}."
+            )
+        shape = (truth.shape[0], max(truth.shape[1], self.n_labels_))
+        return sp.csr_array((truth.data, truth.indices, truth.indptr), shape=shape), top
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder; an existing one is replaced in one step, and only with ``force``."""
@@ -283,6 +442,39 @@ class LabelEstimator(LabelRanker):
     def _plain_params(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
+    def _check_rows(self, X: Any) -> Rows:
+        """Check rows to be asked about, and the names of their columns where there are any."""
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        rows = check_features(X, normalize=self.normalize)
+        if rows.n_features != self.n_features_in_:
+            found, expected, name = rows.n_features, self.n_features_in_, type(self).__name__
+            raise ValueError(  # what stands in brackets is what scikit-learn says
+                f"X must have {expected} features, as in fit; got {found} "
+                f"(X has {found} features, but {name} is expecting {expected} features as input)."
+            )
+        return rows
+
+    @property
+    def _link(self) -> int:
+        """How margins become probabilities, as native code calls it."""
+        return link_of(self.loss, self.hinge_power)
+
+    def _prepare(self) -> PreparedTrees:
+        prepared: PreparedTrees | None = self.__dict__.get("_prepared")
+        if prepared is None:
+            prepared = self.__dict__["_prepared"] = PreparedTrees(
+                self.trees_, self.weights_, self.n_features_in_, self.n_labels_, self._link
+            )
+        return prepared
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_prepared"}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "weights_" in self.__dict__
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -290,3 +482,13 @@ class LabelEstimator(LabelRanker):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+
+def _check_pairs(values: npt.ArrayLike, size: int, name: str) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ValueError(f"{name} must be a 1-D array of whole numbers; got {array.ndim}-D of {array.dtype}.")
+    if array.size and (array.min() < 0 or array.max() >= size):
+        bad = array[(array < 0) | (array >= size)][0]
+        raise ValueError(f"{name} must be at least 0 and below {size}; got {bad}.")
+    return array.astype(np.int64)

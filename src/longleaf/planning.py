@@ -2,81 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from longleaf._validation import LabelsLike, check_count, check_number, check_threads
+from longleaf._validation import LabelsLike, check_number
 from longleaf.estimator import LabelEstimator
-from longleaf.plt import PLT, rows_of_labels
-from longleaf.training.execution import check_clustering, choose_means, find_sizes
-from longleaf.training.memory import Means, parse_memory, resident_bytes
-from longleaf.training.sampling import Clock, estimate_centroid_entries, estimate_tree
-from longleaf.training.scratch import scratch_files
-from longleaf.training.solver import NodeTrainer, SolverSettings
-from longleaf.training.trees import TrainingData
-from longleaf.trees.clustering import CLUSTERED
-from longleaf.trees.label_tree import LabelTree
+from longleaf.plt import PLT
+from longleaf.training.memory import parse_memory
+from longleaf.training.plan import SHARE, Level, Plan, plan_training
 
-SHARE = 0.1
-"""The share of a training's cost that a plan trains for real, all trees together."""
-
-WRITE_SPEED = 3e8
-"""Bytes a second that a model is saved with."""
-
-
-@dataclass(frozen=True)
-class Level:
-    """The nodes so far below the root, and the rows of their parents: what trains them."""
-
-    depth: int
-    nodes: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a training will take; see `plan`.
-
-    Attributes
-    ----------
-    rows, features, labels : int
-        Of the data; labels that occur.
-    trees, nodes : int
-        Nodes of all trees together.
-    levels : list of Level
-        Of one tree.
-    seconds : float
-        From the call of ``fit`` to its end if nothing else keeps the machine busy; saving included.
-    memory_bytes : int
-        The peak of the whole process. Pages of a memory-mapped store are not counted: the system drops them
-        when it needs room.
-    model_bytes : int
-        The model on disk.
-    memory : dict of str to int
-        What each phase adds to what the process holds already (``begin``).
-    threads : int
-    means : Means
-        How training has to be run to stay within ``memory``; the plain way if no limit was given.
-    """
-
-    rows: int
-    features: int
-    labels: int
-    trees: int
-    nodes: int
-    levels: list[Level]
-    seconds: float
-    memory_bytes: int
-    model_bytes: int
-    memory: dict[str, int]
-    threads: int
-    means: Means
+__all__ = ["Level", "Plan", "plan"]
 
 
 def plan(
@@ -114,94 +50,8 @@ def plan(
     >>> plan.nodes, [level.nodes for level in plan.levels]
     (121, [4, 16, 100])
     """
-    model = PLT() if estimator is None else clone(estimator)
-    settings, threads = model._solver_settings(), check_threads(model.n_jobs)
-    begin = resident_bytes()
-    data = model._begin_fit(X, Y, None)
-    seeds = check_random_state(model.random_state).randint(
-        2**31 - 1, size=check_count(model.n_trees, "n_trees")
-    )
-    settings = model._weigh_labels(settings)
+    job = (PLT() if estimator is None else clone(estimator))._job()
     limit = None if memory is None else parse_memory(memory)
     check_number(share, "share", low=0, high=1, open_low=True)
-    return plan_training(model, data, [int(seed) for seed in seeds], settings, threads, begin, limit, share)
-
-
-def plan_training(
-    model: LabelEstimator,
-    data: TrainingData,
-    seeds: list[int],
-    settings: SolverSettings,
-    threads: int,
-    begin: int,
-    limit: int | None,
-    share: float = SHARE,
-) -> Plan:
-    """Plan a training whose data are checked; ``begin`` is the memory that the process held before."""
-    random = np.random.default_rng(seeds[0])
-    seen = np.flatnonzero(model.label_counts_)
-    entries, centroid_seconds = 0, 0.0
-    if isinstance(model, PLT) and model.tree in CLUSTERED:
-        of_labels = rows_of_labels(data.labels, seen)
-        rows = data.rows
-        entries, centroid_seconds = estimate_centroid_entries(
-            rows.csr, rows.n_features, rows.scale, of_labels, random
-        )
-    if limit is not None:
-        check_clustering(model, data, entries, len(seen), begin, limit)
-    clock = Clock()
-    (tree,) = model._build_trees(data.rows, data.labels, seeds[:1], threads)
-    one_tree = clock.seconds()
-    clock = Clock()
-    trainer = NodeTrainer.prepare(
-        data.rows, data.labels, tree, settings, seed=seeds[0], row_weight=data.row_weight
-    )
-    preparing = clock.seconds()
-    estimate = estimate_tree(trainer, min(1.0, share * len(seeds)), random)
-    sizes = find_sizes(model, data, trainer, estimate, entries, len(seen), len(seeds), threads)
-    means, phases = choose_means(sizes, threads, begin, limit)
-    model_bytes = int(len(seeds) * sizes.tree_bytes + 8 * model.n_labels_)
-    again = max(one_tree - centroid_seconds / threads, 0.0)
-    training = len(seeds) * (_in_parallel(estimate.seconds, means.threads) + preparing)
-    seconds = one_tree + (len(seeds) - 1) * again + training + model_bytes / WRITE_SPEED
-    return Plan(
-        rows=data.rows.n_rows,
-        features=data.rows.n_features,
-        labels=len(seen),
-        trees=len(seeds),
-        nodes=len(seeds) * tree.n_nodes,
-        levels=_levels(tree, trainer.node_indptr),
-        seconds=seconds,
-        memory_bytes=begin + max(phases.values()),
-        model_bytes=model_bytes,
-        memory={"begin": begin} | phases,
-        threads=means.threads,
-        means=means,
-    )
-
-
-def within(
-    model: LabelEstimator,
-    data: TrainingData,
-    seeds: list[int],
-    settings: SolverSettings,
-    threads: int,
-    begin: int,
-    limit: int,
-    folder: Path,
-) -> Means:
-    """Say how to train within ``limit`` bytes; what is trained to find out works in files of ``folder``."""
-    with scratch_files(folder):
-        return plan_training(model, data, seeds, settings, threads, begin, limit).means
-
-
-def _in_parallel(seconds: npt.NDArray[np.float64], threads: int) -> float:
-    """Units are handed out largest first, so threads end together unless one is most of it."""
-    return float(max(seconds.sum() / threads, seconds.max()))
-
-
-def _levels(tree: LabelTree, node_indptr: npt.NDArray[np.int64]) -> list[Level]:
-    depth, inner = tree.depth, np.diff(tree.first_child) > 0
-    nodes = np.bincount(depth)
-    rows = np.bincount(depth[inner] + 1, np.diff(node_indptr)[inner], minlength=len(nodes))
-    return [Level(d, int(nodes[d]), int(rows[d])) for d in range(1, len(nodes))]
+    data = job.check(X, Y, None)
+    return plan_training(job, data, data.sizes(), limit, share)

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from longleaf import _core
-from longleaf._learner import LabelLearner
-from longleaf._validation import Rows, check_choice, check_count
+from longleaf._validation import (
+    LabelsLike,
+    check_choice,
+    check_count,
+    check_labels,
+    check_threads,
+    is_label_lists,
+)
+from longleaf.estimator import LabelEstimator
+from longleaf.learning.placement import WeightedTree
+from longleaf.learning.update import UpdateBatch, forget, learn, relearn
 from longleaf.presets import preset
+from longleaf.propensity._model import UNKNOWN_COUNT
+from longleaf.training.data import DataSizes, TrainingData, check_row_weight, feature_mass
+from longleaf.training.job import TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, PROPENSITY
 from longleaf.training.solver import SolverSettings
-from longleaf.trees.clustering import CLUSTERED, ClusterSettings, cluster_tree
+from longleaf.training.store import Facts
+from longleaf.trees.clustering import CLUSTERED, ClusterSettings
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import weight_bits_of
+
+Ints = npt.NDArray[np.int64]
+Step = Callable[[WeightedTree, int], tuple[WeightedTree, Facts]]
 
 TREES = (*CLUSTERED, "complete", "random", "huffman")
 
 
-class PLT(LabelLearner):
+class PLT(LabelEstimator):
     """Probabilistic label trees, and PS-PLT when searched with gains.
 
     Parameters
@@ -154,69 +173,233 @@ class PLT(LabelLearner):
         """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
         return cls(**(preset("paper") | changes))
 
-    def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
-        worth = self._label_worth() if self.positive_weight == PROPENSITY else None
+    def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
+        worth = self._inverse_propensities(sizes) if self.positive_weight == PROPENSITY else None
         return replace(settings, label_worth=worth)
 
-    def _build_trees(
-        self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
-    ) -> Iterable[LabelTree]:
-        seen = np.flatnonzero(self.label_counts_)
+    def _tree_source(self) -> TreeSource:
         if not isinstance(self.tree, str):
-            return _check_given_trees(self.tree, seen, self.n_trees)[-len(seeds) :]
+            given, n_trees = self.tree, self.n_trees
+            return TreeSource(grow=lambda counts, seeds: _given_trees(given, counts, n_trees)[-len(seeds) :])
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
-        if name == "complete":
-            return [LabelTree.complete(seen, arity, max_leaf)] * len(seeds)
-        if name == "huffman":
-            return [LabelTree.huffman(seen, self.label_counts_[seen], arity)] * len(seeds)
-        if name == "random":
-            return [LabelTree.random(seen, np.random.RandomState(seed), arity, max_leaf) for seed in seeds]
-        return _cluster_trees(ClusterSettings(name, arity, max_leaf), rows, labels, seen, seeds, threads)
+        if name in CLUSTERED:
+            return TreeSource(ClusterSettings(name, arity, max_leaf))
+        return TreeSource(grow=partial(_grow_trees, name, arity, max_leaf))
 
-    def _cluster_settings(self) -> ClusterSettings | None:
-        if not isinstance(self.tree, str) or check_choice(self.tree, "tree", TREES) not in CLUSTERED:
-            return None
-        arity = check_count(self.arity, "arity", low=2)
-        return ClusterSettings(self.tree, arity, check_count(self.max_leaf, "max_leaf"))
+    def partial_fit(
+        self,
+        X: Any,
+        y: LabelsLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Learn from new rows without the old ones; the first call is `fit`.
+
+        The classifiers on the paths of the new rows move from where they are, as little as the rows allow;
+        all others stay as they are. Labels that had no row yet get a leaf where their rows score best, and
+        clusters that outgrow ``max_leaf`` are split. Counts, and so propensities, follow.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+            New rows only: those that the model has learned from must not come again.
+        y : sparse or dense indicator [rows, labels], or list of label lists
+            May have more labels than the model; their numbers follow those that it has.
+        sample_weight : array [rows], optional
+            What an error on each row costs, as a multiple of C.
+        progress : callable, optional
+            Called now and then with the share of the training that is done.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight, progress=progress)
+        data = self._check_update(X, y, sample_weight)
+        counts = np.bincount(data.labels.indices, minlength=data.labels.shape[1])
+        counts[: self.n_labels_] += self.label_counts_
+        known = getattr(self, "feature_mass_", None)
+        mass = None if known is None else known + feature_mass(data.rows)
+        batch = self._batch(data, counts, mass, self.n_rows_ + data.rows.n_rows)
+        self._take_in(batch, lambda weighted, seed: learn(weighted, batch, seed), progress)
+        return self
+
+    def refit(
+        self,
+        X: Any,
+        y: LabelsLike,
+        labels: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Train the classifiers on the paths of some labels anew, from all rows; the trees stay.
+
+        Parameters
+        ----------
+        X, y, sample_weight, progress
+            As in `fit`: all rows, old and new. Labels without a leaf are placed first; counts become
+            those of these rows.
+        labels : int array, optional
+            The labels whose paths are trained: their leaves, the siblings of these, and so on up to the
+            root's children. All labels if left out.
+        """
+        check_is_fitted(self)
+        data = self._check_update(X, y, sample_weight)
+        n_labels = data.labels.shape[1]
+        chosen = np.arange(n_labels) if labels is None else _check_label_numbers(labels, n_labels)
+        counts = np.bincount(data.labels.indices, minlength=n_labels)
+        batch = self._batch(data, counts, feature_mass(data.rows), data.rows.n_rows)
+        self._take_in(batch, lambda weighted, seed: relearn(weighted, chosen, batch, seed), progress)
+        return self
+
+    def add_labels(self, n: int, X: Any = None, y: LabelsLike = None, **options: Any) -> Ints:
+        """Make room for new labels, and learn them if there are rows.
+
+        Parameters
+        ----------
+        n : int
+            How many labels; a label has no leaf and is never returned until it has rows.
+        X, y, **options
+            Rows for `partial_fit`, which is all that happens to them.
+
+        Returns
+        -------
+        int64 array [n]
+            Their numbers.
+        """
+        check_is_fitted(self)
+        n = check_count(n, "n")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together.")
+        first, width = self.n_labels_, self.n_labels_ + n
+        if X is None:
+            self._note_counts(np.append(self.label_counts_, np.zeros(n, np.int64)))
+        else:
+            self.partial_fit(X, check_labels(y, width, name="y"), **options)
+        return np.arange(first, width)
+
+    def remove_labels(self, labels: npt.ArrayLike) -> Self:
+        """Take labels out of the trees: they are never returned again, and the others are as they were.
+
+        The numbers of the others stay, and a removed label's number is not given away; rows that carry it
+        in a later `partial_fit` bring it back as a new label.
+
+        Parameters
+        ----------
+        labels : int array
+            The numbers of labels.
+        """
+        check_is_fitted(self)
+        gone = _check_label_numbers(labels, self.n_labels_)
+        size, threads = self.n_features_in_, check_threads(self.n_jobs)
+        trees = [forget(weighted, gone, size, threads) for weighted in self._check_some_stay(gone)]
+        counts = np.array(self.label_counts_)
+        counts[gone] = 0
+        self.trees_, self.weights_ = (
+            [weighted.tree for weighted in trees],
+            [weighted.weights for weighted in trees],
+        )
+        self._note_counts(counts)
+        return self
+
+    def _check_some_stay(self, gone: Ints) -> list[WeightedTree]:
+        weighted = [WeightedTree(*pair) for pair in zip(self.trees_, self.weights_, strict=True)]
+        if any(np.isin(one.tree.labels, gone).all() for one in weighted):
+            raise ValueError("labels must leave at least one label that the model can return; none stays.")
+        return weighted
+
+    def _check_update(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
+        """Check rows to learn from; their labels get a column for every label of the model."""
+        weight: Any = self.positive_weight  # a name's meaning hangs on rows that are no longer there
+        if isinstance(weight, str):
+            raise ValueError(f"positive_weight must be a number to go on learning; got {weight!r}.")
+        if np.any(self.label_counts_ == UNKNOWN_COUNT):
+            raise ValueError(
+                "label_counts_ must be known to go on learning: import the model with its counts."
+            )
+        rows, labels = self._check_rows(X), check_labels(y, name="y")
+        if rows.n_rows != labels.shape[0]:
+            raise ValueError(
+                f"X and y must have the same number of rows; got {rows.n_rows} and {labels.shape[0]}."
+            )
+        if rows.n_rows == 0:
+            raise ValueError("X must have at least one row to learn from; got none.")
+        if labels.shape[1] < self.n_labels_ and not is_label_lists(y):
+            raise ValueError(f"y must have at least {self.n_labels_} labels; got {labels.shape[1]}.")
+        shape = (labels.shape[0], max(labels.shape[1], self.n_labels_))
+        labels = sp.csr_array((labels.data, labels.indices, labels.indptr), shape=shape)
+        return TrainingData(rows, labels, check_row_weight(sample_weight, rows.n_rows))
+
+    def _batch(self, data: TrainingData, counts: Ints, mass: Ints | None, n_rows: int) -> UpdateBatch:
+        return UpdateBatch(
+            data,
+            counts.astype(np.int64),
+            mass,
+            n_rows,
+            replace(self._solver_settings(), weight_bits=weight_bits_of(self.weights_[0])),
+            self._link,
+            check_threads(self.n_jobs),
+            check_count(self.arity, "arity", low=2),
+            check_count(self.max_leaf, "max_leaf") if isinstance(self.tree, str) else None,
+        )
+
+    def _take_in(self, batch: UpdateBatch, step: Step, progress: Callable[[float], None] | None) -> None:
+        """Let every tree take a step; nothing changes before all have."""
+        random = check_random_state(self.random_state)
+        seeds = random.randint(2**31 - 1, size=len(self.trees_))
+        taken = []
+        for tree, weights, seed in zip(self.trees_, self.weights_, seeds, strict=True):
+            taken.append(step(WeightedTree(tree, weights), int(seed)))
+            if progress is not None:
+                progress(len(taken) / len(self.trees_))
+        self.trees_ = [weighted.tree for weighted, _ in taken]
+        self.weights_ = [weighted.weights for weighted, _ in taken]
+        self.training_ = [facts for _, facts in taken]
+        self.n_rows_ = batch.n_rows
+        if batch.feature_mass is not None:
+            self.feature_mass_ = batch.feature_mass
+        self._note_counts(batch.label_counts)
+
+    def _note_counts(self, counts: npt.NDArray[np.int64]) -> None:
+        """Note the labels' counts; what was prepared for the old ones is made anew."""
+        self.label_counts_, self.n_labels_ = counts, len(counts)
+        self.__dict__.pop("_prepared", None)
+        self._prepare()
 
 
-def _cluster_trees(
-    settings: ClusterSettings,
-    rows: Rows,
-    labels: sp.csr_array,
-    seen: npt.NDArray[np.int64],
-    seeds: list[int],
-    threads: int,
-) -> Iterator[LabelTree]:
-    """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
-    centroids = _core.label_centroids(
-        *rows.csr, rows.n_features, rows.scale, *rows_of_labels(labels, seen), threads
-    )
-    for seed in seeds:
-        yield cluster_tree(centroids, seen, rows.n_features, settings, seed=seed, threads=threads)
+def _grow_trees(
+    name: str, arity: int, max_leaf: int, counts: npt.NDArray[np.int64], seeds: list[int]
+) -> list[LabelTree]:
+    """Return the trees that do not depend on rows, over the labels that occur."""
+    seen = np.flatnonzero(counts)
+    if name == "complete":
+        return [LabelTree.complete(seen, arity, max_leaf)] * len(seeds)
+    if name == "huffman":
+        return [LabelTree.huffman(seen, counts[seen], arity)] * len(seeds)
+    return [LabelTree.random(seen, np.random.RandomState(seed), arity, max_leaf) for seed in seeds]
 
 
-def rows_of_labels(
-    labels: sp.csr_array, seen: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """List the rows of each label that occurs, one label after the other; the others have none to list."""
-    ones = np.broadcast_to(np.int8(1), labels.nnz)
-    by_label = sp.csr_array((ones, labels.indices, labels.indptr), shape=labels.shape).tocsc()
-    starts = by_label.indptr[np.append(seen, labels.shape[1])]
-    return starts.astype(np.int64), by_label.indices.astype(np.int32, copy=False)
-
-
-def _check_given_trees(
-    given: LabelTree | list[LabelTree], seen: npt.NDArray[np.int64], n_trees: int
+def _given_trees(
+    given: LabelTree | list[LabelTree], counts: npt.NDArray[np.int64], n_trees: int
 ) -> list[LabelTree]:
     """Restrict a user's own trees to the labels seen in training; each must have them all."""
     trees = [given] * n_trees if isinstance(given, LabelTree) else given
     whole = isinstance(trees, list | tuple) and all(isinstance(tree, LabelTree) for tree in trees)
     if not whole or len(trees) != n_trees:
         raise ValueError(f"tree must be a name, a LabelTree or a list of {n_trees} of them (n_trees).")
+    seen = np.flatnonzero(counts)
     for tree in trees:
         missing = np.setdiff1d(seen, tree.labels)
         if len(missing):
             raise ValueError(f"tree must have a leaf for every label in Y; label {missing[0]} has none.")
     return [tree.restrict(seen) for tree in trees]
+
+
+def _check_label_numbers(labels: npt.ArrayLike, n_labels: int) -> Ints:
+    numbers = np.atleast_1d(np.asarray(labels))
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size):
+        raise ValueError(f"labels must be whole numbers; got {numbers.ndim}-D of {numbers.dtype}.")
+    bad = numbers[(numbers < 0) | (numbers >= n_labels)] if numbers.size else numbers
+    if len(bad):
+        raise ValueError(f"labels must be at least 0 and below {n_labels}; got {bad[0]}.")
+    return np.unique(numbers.astype(np.int64))

@@ -13,8 +13,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _tagger_files as files
-from longleaf._tag_learner import TagLearner
-from longleaf._tagger_parts import default_vectorizer, with_named_parts
 from longleaf._validation import check_choice
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.words import Explanation
@@ -22,12 +20,24 @@ from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.plt import PLT
 from longleaf.suggest import Suggester, Suggestion
-from longleaf.text.tags import Objects, TagCollector, TagIndex, known_indicator, ready_texts
+from longleaf.text.tags import (
+    Objects,
+    TagCollector,
+    TagIndex,
+    as_objects,
+    check_tags,
+    first_repeated,
+    known_indicator,
+    ready_texts,
+)
+from longleaf.text.vectorizer import TextVectorizer
 
 UNSEEN = ("ignore", "add", "error")
 
+Progress = Callable[[float], None] | None
 
-class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
+
+class Tagger(BaseEstimator):  # type: ignore[misc]
     """Strings in, strings out: a vectorizer, and a model of labels behind it.
 
     Parameters
@@ -79,7 +89,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of the parts (``estimator__C``); a part that was left out is then made."""
-        super().set_params(**with_named_parts(params, self.estimator, self.vectorizer))
+        super().set_params(**_with_components(params, self.estimator, self.vectorizer))
         return self
 
     def fit(
@@ -88,7 +98,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         tags: Iterable[Iterable[str]],
         sample_weight: npt.ArrayLike | None = None,
         *,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress = None,
         checkpoint: str | os.PathLike[str] | None = None,
         client: Any = None,
     ) -> Self:
@@ -116,7 +126,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         self,
         records: Iterable[Record],
         *,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress = None,
         checkpoint: str | os.PathLike[str] | None = None,
         client: Any = None,
     ) -> Self:
@@ -140,7 +150,7 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
             raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
-        vectorizer = default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer = _default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
         X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
@@ -268,6 +278,139 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
         tagger.__dict__.update(parts)
         return tagger
 
+    def partial_fit(
+        self,
+        texts: Iterable[str],
+        tags: Iterable[Iterable[str]],
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from new texts without the old ones, new tags included; the first call is `fit`.
+
+        The vectorizer stays as it was fitted: words that it does not know are not learned, and document
+        frequencies do not change. ``TextVectorizer(hashing=2**18, min_df=0.0)`` knows every word. A tag's
+        number, its place in ``classes_``, never changes; new tags come last.
+
+        Parameters
+        ----------
+        texts, tags, sample_weight, progress
+            As in `fit`; `longleaf.PLT.partial_fit` says what happens.
+        """
+        if not hasattr(self, "estimator_"):
+            return self.fit(texts, tags, sample_weight, progress=progress)
+        return self._learn(texts, TagCollector.of(tags, self.classes_), sample_weight, progress)
+
+    def partial_fit_records(self, records: Iterable[Record], *, progress: Progress = None) -> Self:
+        """Learn from new records as `longleaf.io.tables.read_table` reads them."""
+        if not hasattr(self, "estimator_"):
+            return self.fit_records(records, progress=progress)
+        collector = TagCollector(self.classes_)
+        return self._learn(collector.texts(records), collector, None, progress)
+
+    def _learn(
+        self,
+        texts: Iterable[str],
+        collector: TagCollector,
+        sample_weight: npt.ArrayLike | None,
+        progress: Progress,
+    ) -> Self:
+        model = self._plt()
+        X, Y = self._matrix(texts), collector.indicator()
+        model.partial_fit(X, Y, sample_weight, progress=progress)
+        self.classes_ = as_objects(collector.tags)
+        return self
+
+    def refit(
+        self,
+        texts: Iterable[str],
+        tags: Iterable[Iterable[str]],
+        labels: Iterable[str] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Progress = None,
+    ) -> Self:
+        """Train the classifiers on the paths of some tags anew, from all texts.
+
+        Parameters
+        ----------
+        texts, tags, sample_weight, progress
+            As in `fit`: all rows, old and new.
+        labels : iterable of str, optional
+            The tags, all if left out; `longleaf.PLT.refit` says what happens.
+        """
+        model = self._plt()
+        collector = TagCollector.of(tags, self.classes_)
+        numbers = None if labels is None else TagIndex(collector.tags).numbers(labels, "labels")
+        model.refit(self._matrix(texts), collector.indicator(), numbers, sample_weight, progress=progress)
+        self.classes_ = as_objects(collector.tags)
+        return self
+
+    def add_labels(
+        self,
+        labels: Iterable[str],
+        texts: Iterable[str] | None = None,
+        tags: Iterable[Iterable[str]] | None = None,
+    ) -> Self:
+        """Make room for new tags, and learn them if there are texts.
+
+        Parameters
+        ----------
+        labels : iterable of str
+            The new tags; a tag is never suggested until it has rows.
+        texts, tags : optional
+            Rows for `partial_fit`, which is all that happens to them.
+        """
+        model = self._plt()
+        new = check_tags(labels, "labels")
+        known = sorted(set(new).intersection(self.classes_))
+        if known:
+            raise ValueError(f"labels must be new tags; {known[0]!r} is there already.")
+        if (texts is None) != (tags is None):
+            raise ValueError("texts and tags must be given together.")
+        if texts is None or tags is None:
+            model.add_labels(len(new))
+            self.classes_ = as_objects([*self.classes_, *new])
+            return self
+        return self._learn(texts, TagCollector.of(tags, [*self.classes_, *new]), None, None)
+
+    def remove_labels(self, labels: Iterable[str]) -> Self:
+        """Never suggest some tags again; they keep their places in ``classes_``.
+
+        Texts that carry a removed tag in a later `partial_fit` bring it back.
+        """
+        model = self._plt()
+        model.remove_labels(TagIndex(self.classes_).numbers(labels, "labels"))
+        return self
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Give tags other names; nothing else changes, and readable names go with their tags.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            The new name of each tag that gets one. Names may change places; no two tags may share one.
+        """
+        check_is_fitted(self)
+        numbers = TagIndex(self.classes_).numbers(names, "names")
+        renamed = list(self.classes_)
+        for number, name in zip(numbers, check_tags(names.values(), "names"), strict=True):
+            renamed[number] = name
+        taken = first_repeated(renamed)
+        if taken is not None:
+            raise ValueError(f"names must leave every tag a name of its own; {taken!r} would name two.")
+        if self.names is not None:
+            self.names = {names.get(tag, tag): readable for tag, readable in self.names.items()}
+        self.classes_ = as_objects(renamed)
+        return self
+
+    def _plt(self) -> PLT:
+        check_is_fitted(self)
+        if not isinstance(self.estimator_, PLT):
+            name = type(self.estimator_).__name__
+            raise TypeError(f"estimator must be a PLT to go on learning; got {name}.")
+        return self.estimator_
+
     @property
     def origin_(self) -> dict[str, Any]:
         """Where the model came from."""
@@ -301,3 +444,33 @@ class Tagger(TagLearner, BaseEstimator):  # type: ignore[misc]
 def suggester_of(model: LabelEstimator | Tagger) -> Suggester:
     """Return the suggester of any model; that of features calls labels by their numbers."""
     return model._suggester if isinstance(model, Tagger) else Suggester(model)
+
+
+def _default_vectorizer(estimator: LabelEstimator) -> TextVectorizer:
+    """Give the vectorizer that belongs to an estimator: it uses as many threads."""
+    return TextVectorizer(n_jobs=estimator.n_jobs)
+
+
+def _with_components(params: dict[str, Any], estimator: Any, vectorizer: Any) -> dict[str, Any]:
+    """Put a default part beside the parameters that are meant for it, such as ``estimator__C``.
+
+    scikit-learn sets the parameters of parts that are there; those of a tagger are None if left out.
+
+    Parameters
+    ----------
+    params : dict
+        What ``set_params`` was given.
+    estimator, vectorizer
+        The parts as they are, None if left out.
+    """
+    found = dict(params)
+    if _lacks("estimator", found, estimator):
+        found["estimator"] = PLT()
+    if _lacks("vectorizer", found, vectorizer):
+        chosen = found.get("estimator", estimator)
+        found["vectorizer"] = _default_vectorizer(PLT() if chosen is None else chosen)
+    return found
+
+
+def _lacks(part: str, params: dict[str, Any], now: Any) -> bool:
+    return params.get(part, now) is None and any(name.startswith(f"{part}__") for name in params)

@@ -18,15 +18,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from longleaf.br import OneVersusRest
+from longleaf.br import flat_trees
+from longleaf.estimator import LabelEstimator
+from longleaf.training.data import DataSizes
+from longleaf.training.job import TreeSource
 from longleaf.training.positive_weight import PROPENSITY
 from longleaf.training.solver import SolverSettings
 
 
-class ProXML(OneVersusRest):
+class ProXML(LabelEstimator):
     """One l1-regularised squared-hinge classifier per label, positive rows weighted by ``1 / p_j``.
 
     Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification", Machine Learning
@@ -55,7 +55,7 @@ class ProXML(OneVersusRest):
     """
 
     kind: ClassVar[str] = "proxml"
-    can_resume: ClassVar[bool] = False
+    trains_by_units: ClassVar[bool] = False
     loss: str = "squared-hinge"
     hinge_power: int = 2  # without gains, its ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
@@ -93,8 +93,13 @@ class ProXML(OneVersusRest):
             n_jobs=n_jobs,
         )
 
-    def _label_weight(self) -> npt.NDArray[np.float64] | None:
-        return self._label_worth() if self.positive_weight == PROPENSITY else None
+    def _tree_source(self) -> TreeSource:
+        return TreeSource(grow=flat_trees)
+
+    def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
+        if self.positive_weight != PROPENSITY:
+            return settings
+        return replace(settings, label_weight=self._inverse_propensities(sizes))
 
     def _solver_settings(self) -> SolverSettings:
         return replace(super()._solver_settings(), l1=True)

@@ -70,12 +70,12 @@ def _in_words(found: Plan) -> str:
     lines = [f"{'level':>5} {'nodes':>10} {'rows':>12}"]
     lines += [f"{level.depth:>5} {level.nodes:>10,} {level.rows:>12,}" for level in found.levels]
     threads = f"{found.threads} thread{'s' if found.threads > 1 else ''}"
-    on_disk = "weights and working copies" if found.means.scratch else "weights"
+    on_disk = "weights and working copies" if found.execution.scratch else "weights"
     lines += [
         "",
         f"nodes        {found.nodes:,} in {found.trees} tree{'s' if found.trees > 1 else ''}",
         f"peak memory  {_console.in_words(found.memory_bytes)}"
-        + (f", with {on_disk} on disk" if found.means.spill else ""),
+        + (f", with {on_disk} on disk" if found.execution.spill else ""),
         f"model size   {_console.in_words(found.model_bytes)}",
         f"time         {found.seconds:.1f} s on {threads}",
     ]

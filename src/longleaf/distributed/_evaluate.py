@@ -12,7 +12,7 @@ from longleaf.metrics._hits import check_k, check_problem
 from longleaf.metrics._sums import RankingSums
 from longleaf.training.cluster.run import Run
 from longleaf.training.cluster.sources import loaders
-from longleaf.training.trees import TrainingData
+from longleaf.training.data import TrainingData
 
 
 def evaluate(

@@ -12,12 +12,12 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longleaf._ranker import LabelRanker
+from longleaf.estimator import LabelEstimator
 from longleaf.models import load
 from longleaf.search.top_k import TopK
 from longleaf.training.cluster.run import Run
 from longleaf.training.cluster.sources import column_names, loaders
-from longleaf.training.trees import TrainingData
+from longleaf.training.data import TrainingData
 
 IN_FLIGHT = 2
 """Partitions per thread that are loaded ahead; the others wait, as they need not fit in memory at once."""
@@ -101,7 +101,7 @@ def keep_model(run: Run, model: Any, X: Any) -> tuple[Any, bool]:
     return run.keep("model", plain), plain.normalize
 
 
-def open_model(model: Any) -> LabelRanker:
+def open_model(model: Any) -> LabelEstimator:
     """Give the model that a task was told of."""
     return _load(model) if isinstance(model, str) else model
 
@@ -112,9 +112,9 @@ def features(data: TrainingData) -> sp.csr_array:
     return sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
 
 
-def _plain_model(model: Any) -> LabelRanker:
+def _plain_model(model: Any) -> LabelEstimator:
     """Give a copy without the names of columns, which partitions do not have; the caller has checked them."""
-    if not isinstance(model, LabelRanker):
+    if not isinstance(model, LabelEstimator):
         raise ValueError(f"model must be a PLT or BR, or the path of one; got {type(model).__name__}.")
     check_is_fitted(model)
     plain = copy.copy(model)
@@ -123,7 +123,7 @@ def _plain_model(model: Any) -> LabelRanker:
 
 
 @lru_cache(maxsize=1)
-def _load(path: str) -> LabelRanker:
+def _load(path: str) -> LabelEstimator:
     return _plain_model(load(path))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._ranker import LabelRanker
+from longleaf.estimator import LabelEstimator
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.join import WORD_NUMBERS
 
@@ -38,7 +38,7 @@ class LabelPath:
         return np.asarray(self.products.sum(axis=1), np.float64)
 
 
-def label_path(model: LabelRanker, tree: int, label: int, features: Ints, values: Doubles) -> LabelPath:
+def label_path(model: LabelEstimator, tree: int, label: int, features: Ints, values: Doubles) -> LabelPath:
     """Decode what `features` with `values` add along the path to `label`.
 
     Parameters
@@ -67,13 +67,13 @@ def path_nodes(tree: LabelTree, label: int) -> Ints:
     return np.array(nodes[::-1], np.int64)
 
 
-def node_weights(model: LabelRanker, tree: int, node: int, features: Ints) -> Doubles:
+def node_weights(model: LabelEstimator, tree: int, node: int, features: Ints) -> Doubles:
     """Look up one node's weights of `features`; 0 where it has none."""
     found = model._prepare().forest.node_weights(tree, node, features.astype(np.int32))
     return found.astype(np.float64)
 
 
-def node_terms(model: LabelRanker, tree: int, node: int) -> tuple[Ints, Doubles]:
+def node_terms(model: LabelEstimator, tree: int, node: int) -> tuple[Ints, Doubles]:
     """Give all features that a node has a weight for, and the weights."""
     weights = model.weights_[tree]
     chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1

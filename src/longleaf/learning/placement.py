@@ -47,7 +47,7 @@ CERTAIN = (1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class WeightedTree:
     """A tree and its weights, in one piece since they change together."""
 
     tree: LabelTree
@@ -58,19 +58,21 @@ class Grown:
         return forest_of(self.tree, self.weights, n_features, link)
 
 
-def place_labels(grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int) -> Ints:
+def place_labels(
+    weighted: WeightedTree, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int
+) -> Ints:
     """Give the node that each new label should become a child of.
 
     Parameters
     ----------
-    grown : Grown
+    weighted : WeightedTree
         The tree, which has no leaves for the labels.
     rows, Y
         Rows and their labels; every new label must occur.
     labels : int64 array
         The new labels.
     """
-    tree = grown.tree
+    tree = weighted.tree
     holds_inner = np.zeros(tree.n_nodes, bool)
     holds_inner[tree.parent[1:][tree.label[1:] < 0]] = True
     if not holds_inner[0]:  # a flat tree
@@ -80,18 +82,20 @@ def place_labels(grown: Grown, rows: Rows, Y: sp.csr_array, labels: Ints, *, lin
     spoken = np.minimum(np.diff(of_label.indptr), MOST_ROWS).astype(np.int64)
     row = of_label.indices[ranges(of_label.indptr[:-1].astype(np.int64), spoken)].astype(np.int64)
     label = np.repeat(np.arange(len(labels)), spoken)
-    best = _best_clusters(grown, clusters, rows, row, label, link, threads)
+    best = _best_clusters(weighted, clusters, rows, row, label, link, threads)
     return np.asarray(clusters.nodes[best], np.int64)
 
 
 def _best_clusters(
-    grown: Grown, clusters: Part, rows: Rows, row: Ints, label: Ints, link: int, threads: int
+    weighted: WeightedTree, clusters: Part, rows: Rows, row: Ints, label: Ints, link: int, threads: int
 ) -> Ints:
     """Give per label the cluster that it should join; (`row`, `label`) are pairs."""
-    forest = Grown(clusters.tree, part_weights(grown.weights, clusters)).forest(rows.n_features, link)
+    forest = WeightedTree(clusters.tree, part_weights(weighted.weights, clusters)).forest(
+        rows.n_features, link
+    )
     asked, which = np.unique(row, return_inverse=True)
     some = _take_rows(rows, asked)
-    gains = log_gain(np.where(grown.tree.label[clusters.nodes] < 0, 1.0, 0.0))
+    gains = log_gain(np.where(weighted.tree.label[clusters.nodes] < 0, 1.0, 0.0))
     found = forest.top_k(
         *some.csr,
         some.scale,
@@ -117,7 +121,7 @@ def _best_clusters(
     )
     logs = np.log(np.maximum(probability, SMALLEST), dtype=np.float64)
     mean = np.bincount(pair[order], logs, len(pairs)) / count
-    return _spread(pairs, mean, np.diff(grown.tree.first_child)[clusters.nodes])
+    return _spread(pairs, mean, np.diff(weighted.tree.first_child)[clusters.nodes])
 
 
 def _spread(pairs: Ints, score: npt.NDArray[np.float64], sizes: npt.NDArray[np.integer]) -> Ints:
@@ -154,26 +158,26 @@ def _take_rows(rows: Rows, chosen: Ints) -> Rows:
 
 
 def split_clusters(
-    grown: Grown, n_features: int, *, arity: int, max_leaf: int, link: int, seed: int, threads: int
-) -> Grown:
+    weighted: WeightedTree, n_features: int, *, arity: int, max_leaf: int, link: int, seed: int, threads: int
+) -> WeightedTree:
     """Split every node that has more than ``max_leaf`` leaves, in a way that no probability changes."""
-    tree = grown.tree
+    tree = weighted.tree
     leaves = np.flatnonzero(tree.label >= 0)
     sizes = np.bincount(tree.parent[leaves], minlength=tree.n_nodes)
     large = np.flatnonzero(sizes > max(max_leaf, FEWEST_LEAVES - 1))
     if not len(large):
-        return grown
+        return weighted
     cluster_of = np.full(tree.n_nodes, -1, np.int64)
     for node in large:
         children = np.arange(tree.first_child[node], tree.first_child[node + 1])
         children = children[tree.label[children] >= 0]
-        groups = _group(grown, children, n_features, arity, seed, threads)
+        groups = _group(weighted, children, n_features, arity, seed, threads)
         cluster_of[children] = groups + cluster_of.max() + 1
     edited = with_clusters(tree, cluster_of)
     certain = np.full(edited.tree.n_nodes, CERTAIN[link == LOGISTIC_LINK], np.float32)
-    weights = carry(tree, grown.weights, edited, certain, n_features, threads)
+    weights = carry(tree, weighted.weights, edited, certain, n_features, threads)
     return split_clusters(
-        Grown(edited.tree, weights),
+        WeightedTree(edited.tree, weights),
         n_features,
         arity=arity,
         max_leaf=max_leaf,
@@ -183,10 +187,12 @@ def split_clusters(
     )
 
 
-def _group(grown: Grown, leaves: Ints, n_features: int, arity: int, seed: int, threads: int) -> Ints:
+def _group(
+    weighted: WeightedTree, leaves: Ints, n_features: int, arity: int, seed: int, threads: int
+) -> Ints:
     """Cluster sibling leaves into ``arity`` groups by their weights; give the number of each leaf's group."""
-    chunks = np.unique(np.searchsorted(grown.weights["node"], leaves, side="right") - 1)
-    vectors = _unit_vectors(unpack(grown.tree, grown.weights, chunks, n_features), leaves, n_features)
+    chunks = np.unique(np.searchsorted(weighted.weights["node"], leaves, side="right") - 1)
+    vectors = _unit_vectors(unpack(weighted.tree, weighted.weights, chunks, n_features), leaves, n_features)
     order, begin, end, _ = _core.cluster_labels(
         vectors.indptr.astype(np.int64),
         vectors.indices.astype(np.int32),

@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf.learning.placement import Grown, place_labels, split_clusters
+from longleaf.learning.placement import WeightedTree, place_labels, split_clusters
 from longleaf.learning.transplant import carry, put_back
 from longleaf.learning.tree_edits import Part, holders, leaf_of_label, part_of, with_leaves, without_labels
+from longleaf.training.data import TrainingData, feature_mass
 from longleaf.training.solver import NodeTrainer, SolverSettings
-from longleaf.training.trees import Facts, TrainingData, feature_mass
+from longleaf.training.store import Facts
 from longleaf.trees.label_tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +40,7 @@ PRESSING = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class UpdateBatch:
     """Rows to learn from, and how.
 
     Attributes
@@ -67,59 +68,63 @@ class Lesson:
     max_leaf: int | None
 
 
-def learn(grown: Grown, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
+def learn(weighted: WeightedTree, batch: UpdateBatch, seed: int) -> tuple[WeightedTree, Facts]:
     """Place the labels that have no leaf, then update every classifier on the paths of the rows."""
-    grown = add_missing(grown, lesson)
-    grown, facts = update(grown, lesson, seed)
-    if lesson.max_leaf is not None:
-        grown = split_clusters(
-            grown,
-            lesson.data.rows.n_features,
-            arity=lesson.arity,
-            max_leaf=lesson.max_leaf,
-            link=lesson.link,
+    weighted = add_missing(weighted, batch)
+    weighted, facts = update(weighted, batch, seed)
+    if batch.max_leaf is not None:
+        weighted = split_clusters(
+            weighted,
+            batch.data.rows.n_features,
+            arity=batch.arity,
+            max_leaf=batch.max_leaf,
+            link=batch.link,
             seed=seed,
-            threads=lesson.threads,
+            threads=batch.threads,
         )
-    return grown, facts
+    return weighted, facts
 
 
-def relearn(grown: Grown, labels: Ints, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
-    """Train the families on the paths of some labels from nothing; the lesson has all rows."""
-    grown = add_missing(grown, lesson)
-    leaves = leaf_of_label(grown.tree, lesson.data.labels.shape[1])[labels]
-    part = part_of(grown.tree, holders(grown.tree, leaves[leaves >= 0]))
-    return train_part(grown, part, lesson, seed)
+def relearn(
+    weighted: WeightedTree, labels: Ints, batch: UpdateBatch, seed: int
+) -> tuple[WeightedTree, Facts]:
+    """Train the families on the paths of some labels from nothing; the batch has all rows."""
+    weighted = add_missing(weighted, batch)
+    leaves = leaf_of_label(weighted.tree, batch.data.labels.shape[1])[labels]
+    part = part_of(weighted.tree, holders(weighted.tree, leaves[leaves >= 0]))
+    return train_part(weighted, part, batch, seed)
 
 
-def forget(grown: Grown, labels: Ints, n_features: int, threads: int) -> Grown:
+def forget(weighted: WeightedTree, labels: Ints, n_features: int, threads: int) -> WeightedTree:
     """Take the leaves of labels out of the tree; all other probabilities stay as they are."""
-    edited = without_labels(grown.tree, labels)
-    if edited.tree.n_nodes == grown.tree.n_nodes:
-        return grown
+    edited = without_labels(weighted.tree, labels)
+    if edited.tree.n_nodes == weighted.tree.n_nodes:
+        return weighted
     none = np.zeros(edited.tree.n_nodes, np.float32)
-    return Grown(edited.tree, carry(grown.tree, grown.weights, edited, none, n_features, threads))
+    return WeightedTree(
+        edited.tree, carry(weighted.tree, weighted.weights, edited, none, n_features, threads)
+    )
 
 
-def add_missing(grown: Grown, lesson: Lesson) -> Grown:
+def add_missing(weighted: WeightedTree, batch: UpdateBatch) -> WeightedTree:
     """Give a leaf to each label of the rows that has none."""
-    rows, Y = lesson.data.rows, lesson.data.labels
+    rows, Y = batch.data.rows, batch.data.labels
     occurring = np.unique(Y.indices).astype(np.int64)
-    new = occurring[leaf_of_label(grown.tree, Y.shape[1])[occurring] < 0]
+    new = occurring[leaf_of_label(weighted.tree, Y.shape[1])[occurring] < 0]
     if not len(new):
-        return grown
-    parents = place_labels(grown, rows, Y, new, link=lesson.link, threads=lesson.threads)
-    edited = with_leaves(grown.tree, new, parents)
+        return weighted
+    parents = place_labels(weighted, rows, Y, new, link=batch.link, threads=batch.threads)
+    edited = with_leaves(weighted.tree, new, parents)
     bias = np.zeros(edited.tree.n_nodes, np.float32)
     added = np.flatnonzero(edited.origin < 0)
-    bias[added] = starting_bias(grown, parents)[np.searchsorted(new, edited.tree.label[added])]
-    weights = carry(grown.tree, grown.weights, edited, bias, rows.n_features, lesson.threads)
-    return Grown(edited.tree, weights)
+    bias[added] = starting_bias(weighted, parents)[np.searchsorted(new, edited.tree.label[added])]
+    weights = carry(weighted.tree, weighted.weights, edited, bias, rows.n_features, batch.threads)
+    return WeightedTree(edited.tree, weights)
 
 
-def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
+def starting_bias(weighted: WeightedTree, parents: Ints) -> npt.NDArray[np.float32]:
     """Give a new leaf below each parent its siblings' median bias: no old row of theirs has its label."""
-    tree, bias = grown.tree, grown.weights["bias"]
+    tree, bias = weighted.tree, weighted.weights["bias"]
     found = {}
     for parent in np.unique(parents):
         children = np.arange(tree.first_child[parent], tree.first_child[parent + 1])
@@ -127,47 +132,49 @@ def starting_bias(grown: Grown, parents: Ints) -> npt.NDArray[np.float32]:
     return np.array([found[int(parent)] for parent in parents], np.float32)
 
 
-def update(grown: Grown, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
+def update(weighted: WeightedTree, batch: UpdateBatch, seed: int) -> tuple[WeightedTree, Facts]:
     """Move the classifiers on the paths of the rows from where they are; families without rows are copied."""
-    data, tree = lesson.data, grown.tree
+    data, tree = batch.data, weighted.tree
     trainer = NodeTrainer.prepare(
-        data.rows, data.labels, tree, lesson.settings, seed=seed, row_weight=data.row_weight
+        data.rows, data.labels, tree, batch.settings, seed=seed, row_weight=data.row_weight
     )
-    costs = lifetime_costs(tree, lesson.label_counts, lesson.n_rows, lesson.settings)
+    costs = lifetime_costs(tree, batch.label_counts, batch.n_rows, batch.settings)
     weights, facts = replace(trainer, costs=costs).train(
-        threads=lesson.threads,
-        initial=(grown.forest(data.rows.n_features, lesson.link), 0),
-        past=press_of_the_past(lesson),
+        threads=batch.threads,
+        initial=(weighted.forest(data.rows.n_features, batch.link), 0),
+        past=press_of_the_past(batch),
     )
-    return Grown(tree, weights), facts
+    return WeightedTree(tree, weights), facts
 
 
-def train_part(grown: Grown, part: Part, lesson: Lesson, seed: int) -> tuple[Grown, Facts]:
+def train_part(
+    weighted: WeightedTree, part: Part, batch: UpdateBatch, seed: int
+) -> tuple[WeightedTree, Facts]:
     """Train the classifiers of a part of a tree from nothing."""
-    data = lesson.data
-    leaf = leaf_of_label(grown.tree, data.labels.shape[1])
+    data = batch.data
+    leaf = leaf_of_label(weighted.tree, data.labels.shape[1])
     place = np.where(leaf >= 0, part.place[np.maximum(leaf, 0)], -1)
     trainer = NodeTrainer.prepare(
         data.rows,
         _renumber(data.labels, place, part.tree.n_nodes),
         part.tree,
-        lesson.settings,
+        batch.settings,
         seed=seed,
         row_weight=data.row_weight,
     )
-    trained, facts = trainer.train(threads=lesson.threads)
-    return Grown(grown.tree, put_back(grown.tree, grown.weights, part, trained)), facts
+    trained, facts = trainer.train(threads=batch.threads)
+    return WeightedTree(weighted.tree, put_back(weighted.tree, weighted.weights, part, trained)), facts
 
 
-def press_of_the_past(lesson: Lesson) -> npt.NDArray[np.float32]:
+def press_of_the_past(batch: UpdateBatch) -> npt.NDArray[np.float32]:
     """Give, per feature and last for the bias, how many old rows press on it for each new row that has it."""
-    rows = lesson.data.rows
-    share = (lesson.n_rows - rows.n_rows) / rows.n_rows
-    if lesson.feature_mass is None:
+    rows = batch.data.rows
+    share = (batch.n_rows - rows.n_rows) / rows.n_rows
+    if batch.feature_mass is None:
         ratio = np.full(rows.n_features, share)
     else:
         new = feature_mass(rows)
-        ratio = (lesson.feature_mass - new) / np.maximum(new, 1)
+        ratio = (batch.feature_mass - new) / np.maximum(new, 1)
     return (PRESSING * np.append(ratio, share)).astype(np.float32)
 
 
@@ -186,7 +193,7 @@ def _renumber(Y: sp.csr_array, place: Ints, n_places: int) -> sp.csr_array:
 def lifetime_costs(
     tree: LabelTree, label_counts: npt.NDArray[np.int64], n_rows: int, settings: SolverSettings
 ) -> npt.NDArray[np.float32]:
-    """Give the cost of each node as `longleaf.training.solver.node_costs` does, for rows that are no longer there.
+    """Return the cost of each node as `node_costs` does, for rows that are no longer there.
 
     How many rows a node had is not known any more; the sum of its labels' counts is not far above it.
     """

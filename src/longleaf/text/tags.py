@@ -198,3 +198,28 @@ def ready_texts(texts: Iterable[str], vectorizer: Any) -> Iterable[str]:
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
     return texts if isinstance(vectorizer, TextVectorizer) else list(texts)
+
+
+def check_tags(tags: Iterable[str], name: str) -> list[str]:
+    """Return a list of tags, each of which must be a string and be named once."""
+    if isinstance(tags, str | bytes):
+        raise TypeError(f"{name} must be a list of tags; got a single {type(tags).__name__}.")
+    listed = list(tags)
+    for tag in listed:
+        if not isinstance(tag, str):
+            raise TypeError(f"{name} must hold strings; got {type(tag).__name__}.")
+    repeated = first_repeated(listed)
+    if not listed or repeated is not None:
+        found = "none" if not listed else f"{repeated!r} twice"
+        raise ValueError(f"{name} must name at least one tag, and each once; got {found}.")
+    return listed
+
+
+def first_repeated(tags: list[str]) -> str | None:
+    """Return the first tag that was there before, if any."""
+    seen: set[str] = set()
+    for tag in tags:
+        if tag in seen:
+            return tag
+        seen.add(tag)
+    return None

@@ -18,8 +18,8 @@ from longleaf import __version__
 from longleaf.io import _arrays
 from longleaf.io._bundle import UNFINISHED
 from longleaf.io._replace import sync_directory
+from longleaf.training.data import TrainingData
 from longleaf.training.store import PartStore
-from longleaf.training.trees import TrainingData
 from longleaf.trees.label_tree import LabelTree
 
 MANIFEST = "checkpoint.json"

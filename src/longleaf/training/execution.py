@@ -7,44 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from longleaf.estimator import LabelEstimator
-from longleaf.training.memory import Means, Sizes, UnitSize, account
+from longleaf.training.data import TrainingData
+from longleaf.training.job import TrainingJob
+from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account
 from longleaf.training.sampling import TreeEstimate, fixed_bytes
 from longleaf.training.solver import NodeTrainer
-from longleaf.training.trees import TrainingData
 
 SMALL_UNIT = 1000
 
 
-def check_clustering(
-    model: LabelEstimator, data: TrainingData, entries: int, clustered: int, begin: int, limit: int
-) -> None:
+def check_clustering(job: TrainingJob, data: TrainingData, entries: int, clustered: int, limit: int) -> None:
     """Refuse before the labels are clustered what the limit has no room for."""
-    sizes = replace(_EMPTY, **_data_sizes(model, data, entries, clustered))
-    if begin + account(sizes, Means(1))["clustering"] > limit:
-        raise ValueError(_why(sizes, Means(1), begin, limit))
+    sizes = replace(_EMPTY, **_data_sizes(job, data, entries, clustered))
+    if job.held + account(sizes, ExecutionPlan(1))["clustering"] > limit:
+        raise ValueError(_why(sizes, ExecutionPlan(1), job.held, limit))
 
 
 def find_sizes(
-    model: LabelEstimator,
+    job: TrainingJob,
     data: TrainingData,
     trainer: NodeTrainer,
     estimate: TreeEstimate,
     centroid_entries: int,
     clustered: int,
-    trees: int,
-    threads: int,
 ) -> Sizes:
     """Measure a training: its data, one of its trees, and the largest units."""
     first, cost = trainer.units()
-    largest = np.argsort(-cost, kind="stable")[:threads]
+    largest = np.argsort(-cost, kind="stable")[: job.threads]
     units = [_unit_size(trainer, int(first[u]), int(first[u + 1]), int(estimate.weights[u])) for u in largest]
     units.sort(key=lambda unit: unit.entries, reverse=True)
     return Sizes(
-        **_data_sizes(model, data, centroid_entries, clustered),
+        **_data_sizes(job, data, centroid_entries, clustered),
         nodes=trainer.tree.n_nodes,
         node_rows=len(trainer.node_rows),
-        trees=trees,
+        trees=job.n_trees,
         tree_bytes=float(estimate.packed.sum()) + fixed_bytes(trainer),
         units=units,
     )
@@ -54,16 +50,17 @@ _EMPTY = Sizes(0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0.0, [])
 
 
 def _data_sizes(
-    model: LabelEstimator, data: TrainingData, centroid_entries: int, clustered: int
+    job: TrainingJob, data: TrainingData, centroid_entries: int, clustered: int
 ) -> dict[str, Any]:
+    clusters = job.source.clusters
     return {
         "rows": data.rows.n_rows,
         "features": data.rows.n_features,
-        "labels": model.n_labels_,
+        "labels": data.labels.shape[1],
         "label_entries": data.labels.nnz,
         "centroid_entries": centroid_entries,
         "clustered": clustered,
-        "arity": 2 if getattr(model, "tree", None) == "merged" else getattr(model, "arity", 2),
+        "arity": 2 if clusters is None else clusters.split_arity,
     }
 
 
@@ -81,23 +78,25 @@ def _unit_size(trainer: NodeTrainer, begin: int, end: int, weights: int) -> Unit
     return UnitSize(len(rows), int(np.diff(indptr)[rows].sum()), features, weights)
 
 
-def choose_means(sizes: Sizes, threads: int, begin: int, limit: int | None) -> tuple[Means, dict[str, int]]:
+def choose_execution(
+    sizes: Sizes, threads: int, begin: int, limit: int | None
+) -> tuple[ExecutionPlan, dict[str, int]]:
     """Take the fastest way that stays within the limit."""
-    plain = Means(threads)
+    plain = ExecutionPlan(threads)
     if limit is None:
         return plain, account(sizes, plain)
     ways = [plain]
-    ways += [Means(t, spill=True) for t in range(threads, 0, -1)]
-    ways += [Means(t, spill=True, scratch=True) for t in range(threads, 0, -1)]
-    for means in ways:
-        phases = account(sizes, means)
+    ways += [ExecutionPlan(t, spill=True) for t in range(threads, 0, -1)]
+    ways += [ExecutionPlan(t, spill=True, scratch=True) for t in range(threads, 0, -1)]
+    for execution in ways:
+        phases = account(sizes, execution)
         if begin + max(phases.values()) <= limit:
-            return means, phases
+            return execution, phases
     raise ValueError(_why(sizes, ways[-1], begin, limit))
 
 
-def _why(sizes: Sizes, means: Means, begin: int, limit: int) -> str:
-    phases = account(sizes, means)
+def _why(sizes: Sizes, execution: ExecutionPlan, begin: int, limit: int) -> str:
+    phases = account(sizes, execution)
     phase = max(phases, key=lambda name: phases[name])
     needed = begin + phases[phase]
     reason = {

@@ -109,7 +109,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Means:
+class ExecutionPlan:
     """How a training is run: its threads, whether weights go to disk, and whether working copies do."""
 
     threads: int
@@ -117,20 +117,22 @@ class Means:
     scratch: bool = False
 
 
-def account(sizes: Sizes, means: Means) -> dict[str, int]:
+def account(sizes: Sizes, execution: ExecutionPlan) -> dict[str, int]:
     """Give what each phase of training adds to the memory that the process holds at its beginning."""
     rows = 12 * sizes.rows + (8 * sizes.rows + 8 * sizes.label_entries)
     return {
-        "clustering": int(rows + _clustering(sizes, means)) if sizes.centroid_entries else 0,
-        "training": int(rows + _training(sizes, means)),
+        "clustering": int(rows + _clustering(sizes, execution)) if sizes.centroid_entries else 0,
+        "training": int(rows + _training(sizes, execution)),
     }
 
 
-def _clustering(sizes: Sizes, means: Means) -> float:
+def _clustering(sizes: Sizes, execution: ExecutionPlan) -> float:
     by_label = 5 * sizes.label_entries + 12 * sizes.clustered
     centroids = ENTRY_BYTES * sizes.centroid_entries + 8 * sizes.clustered
-    sums = 8 * sizes.features * means.threads
-    copies = ENTRY_BYTES * sizes.centroid_entries * (1 + (min(means.threads, sizes.arity) - 1) / sizes.arity)
+    sums = 8 * sizes.features * execution.threads
+    copies = (
+        ENTRY_BYTES * sizes.centroid_entries * (1 + (min(execution.threads, sizes.arity) - 1) / sizes.arity)
+    )
     lanes = -(-sizes.arity // LANES) * LANES
     if sizes.arity == 2:
         centres = 4 * 4 * sizes.features + 12 * sizes.clustered
@@ -139,21 +141,21 @@ def _clustering(sizes: Sizes, means: Means) -> float:
     return by_label + centroids + sums + copies + centres
 
 
-def _training(sizes: Sizes, means: Means) -> float:
+def _training(sizes: Sizes, execution: ExecutionPlan) -> float:
     lists = 4 * sizes.node_rows + 24 * sizes.nodes + 4 * sizes.features
-    largest = sizes.units[: means.threads]
-    places = sum(_workplace(unit, sizes, means) for unit in largest)
+    largest = sizes.units[: execution.threads]
+    places = sum(_workplace(unit, sizes, execution) for unit in largest)
     entries = sum(WEIGHT_ENTRY_BYTES * unit.weights for unit in largest)
     # the last tree is held twice while it is joined, once in pieces that have grown by doubling
     finished = (sizes.trees + 1.5) * sizes.tree_bytes
-    if means.spill:
+    if execution.spill:
         finished = 2 * sizes.tree_bytes / SPILL_PARTS
     return lists + places + max(entries, finished)
 
 
-def _workplace(unit: UnitSize, sizes: Sizes, means: Means) -> float:
+def _workplace(unit: UnitSize, sizes: Sizes, execution: ExecutionPlan) -> float:
     everywhere = 4 * sizes.features + 4 * sizes.rows
-    if means.scratch:
+    if execution.scratch:
         return everywhere + SCRATCH_ROW_BYTES * unit.rows + 8 * unit.features
     row_bytes = ENTRY_BYTES * unit.entries + ROW_BYTES * unit.rows
     return everywhere + row_bytes + (8 + 4 * LANES) * unit.features

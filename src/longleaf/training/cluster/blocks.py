@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from dask.sizeof import sizeof
 
 from longleaf._validation import Rows
+from longleaf.training.data import TrainingData, feature_mass
 from longleaf.training.solver import node_rows
-from longleaf.training.trees import TrainingData, feature_mass
 from longleaf.trees.label_tree import LabelTree
 
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from distributed import Future
 from longleaf._validation import Rows, check_features, check_labels
 from longleaf.io.xmlc import load_xmlc
 from longleaf.training.cluster.run import Run
-from longleaf.training.trees import TrainingData
+from longleaf.training.data import TrainingData
 
 PARTITIONS_PER_THREAD = 2
 """At most, of data that are cut here: enough for every thread to have some."""

@@ -1,8 +1,8 @@
 """How the training of all trees is cut into parts, and what memory a part needs.
 
-A part is a run of units (see `longleaf.training.solver.NodeTrainer`) and trains on the rows of their families. Parts
-are small enough that all threads have several, and that each fits on the smallest worker where that can be; a
-unit that does not fit there is a part of its own and goes where it fits.
+A part is a run of units (see `NodeTrainer` in `longleaf.training.solver`) and trains on the rows of their
+families. Parts are small enough that all threads have several, and that each fits on the smallest worker
+where that can be; a unit that does not fit there is a part of its own and goes where it fits.
 """
 
 from __future__ import annotations

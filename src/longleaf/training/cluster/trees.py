@@ -17,7 +17,7 @@ from longleaf import _core
 from longleaf.training.cluster.blocks import Ints, Sizes, join_indptr, rows_of_labels, stack
 from longleaf.training.cluster.run import Job, Run
 from longleaf.training.cluster.tasks import MEMORY_SHARE, row_bytes
-from longleaf.training.trees import TrainingData
+from longleaf.training.data import TrainingData
 from longleaf.trees.clustering import ClusterSettings, cluster_tree
 from longleaf.trees.label_tree import LabelTree
 

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf.training.cluster import blocks as _blocks
+from longleaf.training.cluster import blocks
 from longleaf.training.cluster.run import Job, Run
 from longleaf.training.cluster.tasks import MEMORY_SHARE, PARTS_PER_THREAD, Part, plan_parts, unit_costs
+from longleaf.training.data import TrainingData
 from longleaf.training.solver import NodeTrainer, SolverSettings, node_costs, positive_weights
-from longleaf.training.trees import Facts, TrainingData, logger
+from longleaf.training.store import Facts
+from longleaf.training.trees import logger
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.join import join_parts
 
@@ -29,7 +31,7 @@ class Problem:
     """All trees to train, and the partitions of the rows."""
 
     data: list[Any]
-    total: _blocks.Sizes
+    total: blocks.Sizes
     settings: SolverSettings
     trees: list[LabelTree]
     seeds: list[int]
@@ -45,7 +47,7 @@ class _Shared:
     settings: Any
 
 
-def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) -> list[Trained]:
+def train_tasks(run: Run, problem: Problem, progress: Callable[[float], None] | None) -> list[Trained]:
     """Train all parts of all trees, the largest first; give weights and facts of each tree."""
     settings = run.keep("settings", problem.settings)
     shared, parts = _prepare_trees(run, problem, settings)
@@ -73,12 +75,12 @@ def train(run: Run, problem: Problem, progress: Callable[[float], None] | None) 
 def _prepare_trees(run: Run, problem: Problem, settings: Any) -> tuple[list[_Shared], list[Part]]:
     """Count the rows of each node, and cut the trees into parts by these counts."""
     kept = [run.keep("tree", tree) for tree in problem.trees]
-    index = [[run.submit("index", _blocks.index_nodes, one, tree) for one in problem.data] for tree in kept]
+    index = [[run.submit("index", blocks.index_nodes, one, tree) for one in problem.data] for tree in kept]
     counted = [
         run.reduce(
             "add",
-            _blocks.add,
-            [run.submit("nodes", _blocks.size_nodes, *pair) for pair in zip(problem.data, one, strict=True)],
+            blocks.add,
+            [run.submit("nodes", blocks.size_nodes, *pair) for pair in zip(problem.data, one, strict=True)],
         )
         for one in index
     ]
@@ -100,17 +102,17 @@ def _prepare_trees(run: Run, problem: Problem, settings: Any) -> tuple[list[_Sha
     return shared, parts
 
 
-def _costs(tree: LabelTree, node_sizes: _blocks.Ints, settings: SolverSettings) -> Costs:
+def _costs(tree: LabelTree, node_sizes: blocks.Ints, settings: SolverSettings) -> Costs:
     return node_costs(tree, node_sizes[0], settings), positive_weights(tree, node_sizes[0], settings)
 
 
 def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, workers: list[str] | None) -> Any:
     """Let the workers choose the part's rows in each partition, and one of them train on these."""
     if part.families[0] == 0:  # the root has all rows
-        blocks = problem.data
+        held = problem.data
     else:
         pairs = zip(problem.data, shared.index, strict=True)
-        blocks = [run.submit("select", _blocks.rows_of_nodes, *pair, part.families) for pair in pairs]
+        held = [run.submit("select", blocks.rows_of_nodes, *pair, part.families) for pair in pairs]
     span = problem.seeds[part.tree], part.first_node, part.last_node
     return run.submit(
         "train",
@@ -119,7 +121,7 @@ def _submit_part(run: Run, problem: Problem, shared: _Shared, part: Part, worker
         shared.costs,
         shared.settings,
         span,
-        *blocks,
+        *held,
         workers=workers,
     )
 
@@ -129,11 +131,11 @@ def _train_part(
     costs: Costs,
     settings: SolverSettings,
     span: tuple[int, int, int],
-    *blocks: TrainingData,
+    *held: TrainingData,
 ) -> Trained:
     """Train some nodes on their rows; the costs are those of all rows."""
     seed, first_node, last_node = span
-    data = _blocks.stack(blocks)
+    data = blocks.stack(held)
     trainer = NodeTrainer.prepare(
         data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
     )
@@ -162,4 +164,4 @@ def _join(number: int, found: dict[int, Trained], problem: Problem) -> Trained:
 
 def count(run: Run, name: str, function: Callable[..., Any], data: list[Any]) -> Any:
     """Give the future of counts over all partitions."""
-    return run.reduce("add", _blocks.add, [run.submit(name, function, one) for one in data])
+    return run.reduce("add", blocks.add, [run.submit(name, function, one) for one in data])
