@@ -37,7 +37,15 @@ from longleaf._validation import (
     check_threads,
 )
 from longleaf.io import storage
-from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, link_of
+from longleaf.linear import (
+    COST_SCALES,
+    LOSSES,
+    MOST_THRESHOLD,
+    SolverSettings,
+    check_bias,
+    check_cost,
+    link_of,
+)
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.tree import LabelTree
 
@@ -205,11 +213,11 @@ class LabelEstimator(LabelRanker):
             raise ValueError(f"weight_bits must be 8 or 32; got {self.weight_bits!r}.")
         return SolverSettings(
             loss=loss,
-            C=check_number(self.default_costs[loss] if self.C is None else self.C, "C", low=0, open_low=True),
-            tolerance=check_number(self.tolerance, "tolerance", low=0, open_low=True),
+            C=check_cost(self.default_costs[loss] if self.C is None else self.C),
+            tolerance=check_number(self.tolerance, "tolerance", low=0, high=1, open_low=True),
             max_epochs=check_count(self.max_epochs, "max_epochs"),
-            threshold=check_number(self.threshold, "threshold", low=0),
-            bias=check_number(self.bias, "bias"),
+            threshold=check_number(self.threshold, "threshold", low=0, high=MOST_THRESHOLD),
+            bias=check_bias(self.bias),
             positive_weight=check_positive_weight(self.positive_weight, self.named_positive_weights),
             C_scale=check_choice(
                 self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES

@@ -17,6 +17,7 @@ from longleaf._fitting.memory import release_unused
 from longleaf._fitting.part_store import Facts as Facts
 from longleaf._fitting.part_store import PartStore
 from longleaf._fitting.part_training import train_by_parts
+from longleaf._positive_weight import MOST_WEIGHT
 from longleaf._validation import LabelsLike, Rows, check_features, check_labels
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.tree import LabelTree
@@ -85,15 +86,26 @@ def train_trees(
         trained.append((weights, facts))
         release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
-        if facts["unfinished"]:
-            logger.warning(
-                "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
-                t + 1,
-                facts["unfinished"],
-                settings.max_epochs,
-                settings.tolerance,
-            )
+        warn_of_trouble(t + 1, weights, facts, settings)
     return [weights for weights, _ in trained], [facts for _, facts in trained]
+
+
+def warn_of_trouble(tree: int, weights: _core.WeightArrays, facts: Facts, settings: SolverSettings) -> None:
+    """Say what went wrong in the training of a tree, though a model came out."""
+    if facts["unfinished"]:
+        logger.warning(
+            "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
+            tree,
+            facts["unfinished"],
+            settings.max_epochs,
+            settings.tolerance,
+        )
+    if settings.threshold > 0 and not weights["weights"].any():
+        logger.warning(
+            "tree %d: no weight reached threshold=%g, so that all rows get the same answer",
+            tree,
+            settings.threshold,
+        )
 
 
 def feature_mass(rows: Rows) -> npt.NDArray[np.int64]:
@@ -116,11 +128,14 @@ def check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[n
     """Give float32 [rows], or None where every row counts alike."""
     if weight is None:
         return None
-    array = np.asarray(weight, np.float32)
+    with np.errstate(over="ignore"):
+        array = np.asarray(weight, np.float32)
     if array.shape != (n_rows,) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
             f"sample_weight must be {n_rows} finite numbers of at least 0; got shape {array.shape}."
         )
+    if n_rows and array.max() > MOST_WEIGHT:
+        raise ValueError(f"sample_weight must be at most {MOST_WEIGHT:g}; got {array.max():g}.")
     if not array.any():
         raise ValueError("sample_weight must be above 0 for at least one row; got only zeros.")
     return array

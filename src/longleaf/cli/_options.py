@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longleaf._fitting.memory import parse_memory
+from longleaf._numbers import MOST_THREADS
 
 if TYPE_CHECKING:
     from longleaf._base.estimator import LabelEstimator
@@ -149,7 +150,8 @@ Beam = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")
+    int | None,
+    typer.Option("--threads", min=1, max=MOST_THREADS, metavar="N", help="Threads; left out, all cores."),
 ]
 MemoryLimit = Annotated[
     str | None,

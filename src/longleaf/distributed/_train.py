@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from longleaf import _core
 from longleaf._fitting.parts import join_parts
-from longleaf._fitting.trees import Facts, TrainingData, logger
+from longleaf._fitting.trees import Facts, TrainingData, logger, warn_of_trouble
 from longleaf.distributed import _blocks
 from longleaf.distributed._plan import MEMORY_SHARE, PARTS_PER_THREAD, Part, plan_parts, unit_costs
 from longleaf.distributed._run import Job, Run
@@ -149,15 +149,9 @@ def _join(number: int, found: dict[int, Trained], problem: Problem) -> Trained:
         facts.update(took)
     total = {name: facts[name] for name in parts[0][1]}
     logger.info("tree %d of %d: %d parts, %s", number + 1, len(problem.trees), len(parts), total)
-    if total["unfinished"]:
-        logger.warning(
-            "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
-            number + 1,
-            total["unfinished"],
-            problem.settings.max_epochs,
-            problem.settings.tolerance,
-        )
-    return join_parts([weights for weights, _ in parts]), total
+    joined = join_parts([weights for weights, _ in parts])
+    warn_of_trouble(number + 1, joined, total, problem.settings)
+    return joined, total
 
 
 def count(run: Run, name: str, function: Callable[..., Any], data: list[Any]) -> Any:
