@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from longleaf._base.estimator import LabelEstimator
 from longleaf._fitting.clustering import CLUSTERED
@@ -18,7 +17,7 @@ from longleaf._fitting.scratch import scratch_files
 from longleaf._fitting.trees import TrainingData
 from longleaf._planning.means import check_clustering, choose_means, find_sizes
 from longleaf._planning.sampling import Clock, estimate_centroid_entries, estimate_tree
-from longleaf._validation import LabelsLike, check_count, check_number, check_threads
+from longleaf._validation import LabelsLike, check_number, check_threads
 from longleaf.linear import NodeTrainer, SolverSettings
 from longleaf.plt import PLT, rows_of_labels
 from longleaf.tree import LabelTree
@@ -118,13 +117,11 @@ def plan(
     settings, threads = model._solver_settings(), check_threads(model.n_jobs)
     begin = resident_bytes()
     data = model._begin_fit(X, Y, None)
-    seeds = check_random_state(model.random_state).randint(
-        2**31 - 1, size=check_count(model.n_trees, "n_trees")
-    )
+    seeds = model._draw_seeds()
     settings = model._weigh_labels(settings)
     limit = None if memory is None else parse_memory(memory)
     check_number(share, "share", low=0, high=1, open_low=True)
-    return plan_training(model, data, [int(seed) for seed in seeds], settings, threads, begin, limit, share)
+    return plan_training(model, data, seeds, settings, threads, begin, limit, share)
 
 
 def plan_training(

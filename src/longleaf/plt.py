@@ -28,7 +28,8 @@ class PLT(LabelLearner):
     Parameters
     ----------
     n_trees : int
-        The trees of the ensemble; their probabilities are averaged.
+        The trees of the ensemble; their probabilities are averaged. Where all would be the same tree, one is
+        trained: with at most ``max_leaf`` labels, with "complete" and "huffman", and with a LabelTree.
     loss : {"log", "squared-hinge"}
         The loss of the node classifiers.
     C : float, optional
@@ -173,6 +174,11 @@ class PLT(LabelLearner):
         if name == "random":
             return [LabelTree.random(seen, np.random.RandomState(seed), arity, max_leaf) for seed in seeds]
         return _cluster_trees(ClusterSettings(name, arity, max_leaf), rows, labels, seen, seeds, threads)
+
+    def _has_one_tree(self, n_labels: int) -> bool:
+        if not isinstance(self.tree, str):
+            return isinstance(self.tree, LabelTree)
+        return self.tree in ("complete", "huffman") or n_labels <= check_count(self.max_leaf, "max_leaf")
 
     def _cluster_settings(self) -> ClusterSettings | None:
         if not isinstance(self.tree, str) or check_choice(self.tree, "tree", TREES) not in CLUSTERED:

@@ -148,7 +148,7 @@ class LabelEstimator(LabelRanker):
             return distributed.fit(self, X, y, sample_weight, client=client, progress=progress)
         begin = resident_bytes()
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
-        n_trees = check_count(self.n_trees, "n_trees")
+        check_count(self.n_trees, "n_trees")
         check_count(self.k, "k")
         link_of(self.loss, self.hinge_power)
         check_constants(self.propensity)
@@ -159,8 +159,7 @@ class LabelEstimator(LabelRanker):
                 )
         data = self._begin_fit(X, y, sample_weight)
         settings = self._weigh_labels(settings)
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
+        seeds = self._draw_seeds()
         with ExitStack() as files:  # mapped weights outlive their files' names
             store = None
             if memory is not None:
@@ -189,6 +188,20 @@ class LabelEstimator(LabelRanker):
         self, rows: Rows, labels: sp.csr_array, seeds: list[int], threads: int
     ) -> Iterable[LabelTree]:
         """Give one tree per seed, over the labels that occur; the seeds are the last of all."""
+
+    def _has_one_tree(self, n_labels: int) -> bool:
+        """Tell whether all trees over so many labels are the same tree, whatever their seeds."""
+        return True
+
+    def _draw_seeds(self) -> list[int]:
+        """Draw a seed for each tree to train.
+
+        Where all would be the same tree, one is trained: the mean of equal answers is that answer.
+        """
+        n_trees = check_count(self.n_trees, "n_trees")
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_trees)
+        one = self._has_one_tree(int(np.count_nonzero(self.label_counts_)))
+        return [int(seed) for seed in seeds[: 1 if one else n_trees]]
 
     def _cluster_settings(self) -> ClusterSettings | None:
         """Say how labels are clustered; None where trees do not depend on rows."""
@@ -282,7 +295,8 @@ class LabelEstimator(LabelRanker):
         """Make a model of what `_to_arrays` gave."""
         params, attributes = params_from(folder.meta), attributes_from(folder)
         if params.get("tree", "") is None:  # a tree of the user's own
-            params["tree"] = attributes["trees_"]
+            trees = attributes["trees_"]
+            params["tree"] = trees[0] if len(trees) == 1 else trees
         model = cls(**params)
         model.__dict__.update(attributes)
         model._prepare()

@@ -189,13 +189,16 @@ class LabelLearner(LabelEstimator):
 
     def _take_in(self, lesson: Lesson, step: Step, progress: Callable[[float], None] | None) -> None:
         """Let every tree take a step; nothing changes before all have."""
+        grown = [Grown(*pair) for pair in zip(self.trees_, self.weights_, strict=True)]
+        if len(grown) == 1 and not self._has_one_tree(int(np.count_nonzero(lesson.label_counts))):
+            grown *= check_count(self.n_trees, "n_trees")  # one did for all; now each goes its own way
         random = check_random_state(self.random_state)
-        seeds = random.randint(2**31 - 1, size=len(self.trees_))
+        seeds = random.randint(2**31 - 1, size=len(grown))
         taken = []
-        for tree, weights, seed in zip(self.trees_, self.weights_, seeds, strict=True):
-            taken.append(step(Grown(tree, weights), int(seed)))
+        for one, seed in zip(grown, seeds, strict=True):
+            taken.append(step(one, int(seed)))
             if progress is not None:
-                progress(len(taken) / len(self.trees_))
+                progress(len(taken) / len(grown))
         self.trees_ = [grown.tree for grown, _ in taken]
         self.weights_ = [grown.weights for grown, _ in taken]
         self.training_ = [facts for _, facts in taken]

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from dask.base import is_dask_collection
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from longleaf import __version__
@@ -72,7 +71,7 @@ def fit(
     ClusterError
         If no worker has the memory for a part, or workers die again and again in the same task.
     """
-    settings, n_trees = _check_model(model)
+    settings = _check_model(model)
     with Run(client, timeout) as run:
         data = [start() for start in loaders(run, X, y, model.normalize, partitions)]
         held = run.gather([run.submit("sizes", _blocks.sizes, one) for one in data])
@@ -83,8 +82,7 @@ def fit(
         _note_sizes(model, X, total, counts)
         model.feature_mass_ = mass
         settings = model._weigh_labels(settings)
-        random = check_random_state(model.random_state)
-        seeds = [int(seed) for seed in random.randint(2**31 - 1, size=n_trees)]
+        seeds = model._draw_seeds()
         clusters = model._cluster_settings()
         if clusters is None:
             trees = list(model._build_trees(*_nothing(), seeds, 1))  # only clusters come from rows
@@ -112,14 +110,15 @@ def check_sizes(held: list[_blocks.Sizes]) -> _blocks.Sizes:
     return _blocks.Sizes(rows, features, max(one.labels for one in held), entries, labels)
 
 
-def _check_model(model: LabelEstimator) -> tuple[SolverSettings, int]:
+def _check_model(model: LabelEstimator) -> SolverSettings:
     """Check what training checks before it looks at data."""
     if not isinstance(model, LabelEstimator) or not model.can_resume:
         raise ValueError(f"model must be a PLT or BR to be trained on Dask; got {type(model).__name__}.")
     check_count(model.k, "k")
     link_of(model.loss, model.hinge_power)
     check_constants(model.propensity)
-    return model._solver_settings(), check_count(model.n_trees, "n_trees")
+    check_count(model.n_trees, "n_trees")
+    return model._solver_settings()
 
 
 def _add_weights(run: Run, data: list[Any], held: list[_blocks.Sizes], weight: Any) -> list[Any]:
