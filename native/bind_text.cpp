@@ -30,6 +30,11 @@ template <class T> Array<T> copy_of(std::span<const T> values) {
     return give_away(std::move(data), values.size());
 }
 
+void check_ids(const In<std::uint32_t>& ids, std::size_t end) {
+    if (std::ranges::any_of(span_of(ids), [&](std::uint32_t id) { return id >= end; }))
+        throw nb::value_error("ids must be those of terms that were counted.");
+}
+
 // Borrowed UTF-8 of strings that are ASCII, and of bytes, which must be UTF-8 already.
 std::vector<std::string_view> borrow_texts(const nb::list& texts) {
     std::vector<std::string_view> views;
@@ -93,6 +98,7 @@ void bind_text(nb::module_& m) {
              })
         .def("sort",
              [](const TextCounter& self, In<std::uint32_t> ids) {
+                 check_ids(ids, self.vocabulary().size());
                  auto sorted = std::make_unique_for_overwrite<std::uint32_t[]>(ids.size());
                  std::ranges::copy(span_of(ids), sorted.get());
                  {
@@ -104,6 +110,7 @@ void bind_text(nb::module_& m) {
              nb::arg("ids").noconvert())
         .def("terms",
              [](const TextCounter& self, In<std::uint32_t> ids) {
+                 check_ids(ids, self.vocabulary().size());
                  std::vector<std::int64_t> offsets{0};
                  for (const auto id : span_of(ids))
                      offsets.push_back(offsets.back() + static_cast<std::int64_t>(self.vocabulary()[id].size()));
@@ -116,6 +123,12 @@ void bind_text(nb::module_& m) {
              nb::arg("ids").noconvert())
         .def("rows",
              [](TextCounter& self, In<std::int32_t> columns, In<float> weights, bool sublinear, int norm) {
+                 // the column of every id, or the ids are columns; a weight per column
+                 const bool fits = columns.size() == 0 || columns.size() >= self.n_ids();
+                 const auto last = columns.size() == 0 ? static_cast<std::int64_t>(self.n_ids()) - 1
+                                                       : std::int64_t(*std::ranges::max_element(span_of(columns)));
+                 if (!fits || last >= static_cast<std::int64_t>(weights.size()))
+                     throw nb::value_error("columns must have an element per id, and weights one per column.");
                  TextRows rows;
                  {
                      nb::gil_scoped_release release;

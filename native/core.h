@@ -1,6 +1,6 @@
 // The whole native contract on one page: what goes in (borrowed views of arrays), what comes out (owned vectors).
-// Knows arrays, not Python. Everything that a caller can get wrong is checked before it gets here, except what is
-// read from model files, which chunks.cpp and search.cpp check themselves.
+// Knows arrays, not Python. Everything that a caller can get wrong is checked before it gets here (bindings.h), except
+// what is read from model files, which chunks.cpp and search.cpp check themselves.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,8 @@ struct TreeView {
 
   bool is_leaf(int64_t v) const { return first_child[v] == first_child[v + 1]; }
 };
+// Throws std::invalid_argument unless it is such a tree, with a label below `labels` at every leaf and at no other node.
+void check_tree(const TreeView& tree, int64_t labels);
 
 enum class Loss : int { logistic = 0, squared_hinge = 1 };
 
@@ -315,6 +317,7 @@ class Forest {
   struct Part;
   const std::vector<Part>& parts() const { return parts_; }
   int64_t labels() const { return labels_; }
+  int64_t nodes() const;  // of all trees
   int64_t features() const { return features_; }
   int link() const { return link_; }
 

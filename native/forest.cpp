@@ -14,17 +14,6 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("the model is damaged: ") + what);
 }
 
-void check_tree(const TreeView& tree, int64_t labels) {
-  require(tree.nodes >= 1 && tree.first_child[0] == 1, "a tree must begin with its root");
-  require(tree.first_child[tree.nodes] == tree.nodes, "a tree's children must cover all its nodes");
-  for (int64_t v = 0; v < tree.nodes; ++v) {
-    require(tree.first_child[v] <= tree.first_child[v + 1], "a tree's children must be in order");
-    require(tree.is_leaf(v) || tree.first_child[v] > v, "a tree's children must come after their parent");
-    require(tree.is_leaf(v) ? tree.label[v] >= 0 && tree.label[v] < labels : tree.label[v] == -1,
-            "every leaf, and no other node, must have a label");
-  }
-}
-
 // A chunk's bytes are only looked at when something first needs them: most of a large model may stay on disk.
 void check_once(const Forest::Part& part, int64_t chunk) {
   if (part.checked[chunk].load(std::memory_order_acquire)) return;
@@ -38,6 +27,17 @@ void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char
 }
 
 }  // namespace
+
+void check_tree(const TreeView& tree, int64_t labels) {
+  require(tree.nodes >= 1 && tree.first_child[0] == 1, "a tree must begin with its root");
+  require(tree.first_child[tree.nodes] == tree.nodes, "a tree's children must cover all its nodes");
+  for (int64_t v = 0; v < tree.nodes; ++v) {
+    require(tree.first_child[v] <= tree.first_child[v + 1], "a tree's children must be in order");
+    require(tree.is_leaf(v) || tree.first_child[v] > v, "a tree's children must come after their parent");
+    require(tree.is_leaf(v) ? tree.label[v] >= 0 && tree.label[v] < labels : tree.label[v] == -1,
+            "every leaf, and no other node, must have a label");
+  }
+}
 
 // sizes: per tree, the lengths of words and bytes.
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
@@ -78,6 +78,8 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
 }
 
 Forest::~Forest() = default;
+
+int64_t Forest::nodes() const { return parts_.back().first_node + parts_.back().tree.nodes; }
 
 ChunkEntries Forest::chunk_entries(int64_t tree, int64_t chunk) const {
   const ChunkView& chunks = parts_[size_t(tree)].chunks;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -62,7 +63,13 @@ class Work {
     bool interrupted = false;
     {
       std::vector<std::jthread> pool;
-      for (int thread = 0; thread < threads; ++thread) pool.emplace_back(body, thread);
+      try {
+        for (int thread = 0; thread < threads; ++thread) pool.emplace_back(body, thread);
+      } catch (const std::system_error&) {  // the system has no more: those that there are do the work
+        if (pool.empty()) throw;
+        std::lock_guard lock(mutex);
+        running -= threads - int(pool.size());
+      }
       std::unique_lock lock(mutex);
       while (!finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return running == 0; })) {
         lock.unlock();

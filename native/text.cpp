@@ -5,12 +5,14 @@
 #include <bit>
 #include <cmath>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 namespace longleaf {
 namespace {
 
-// task(0) … task(n - 1), each on a thread of its own, the first on this one; the first exception comes back.
+// task(0) … task(n - 1), each on a thread of its own, the first on this one, and so are those for which the system has
+// no thread; the first exception comes back.
 template <class Task> void on_threads(std::size_t n, Task&& task) {
     std::vector<std::exception_ptr> failures(n);
     auto guarded = [&](std::size_t i) {
@@ -22,8 +24,13 @@ template <class Task> void on_threads(std::size_t n, Task&& task) {
     };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < n; ++i) threads.emplace_back(guarded, i);
+        std::size_t started = 1;
+        try {
+            for (; started < n; ++started) threads.emplace_back(guarded, started);
+        } catch (const std::system_error&) {
+        }
         guarded(0);
+        for (; started < n; ++started) guarded(started);
     }
     for (const auto& failure : failures)
         if (failure) std::rethrow_exception(failure);

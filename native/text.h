@@ -48,6 +48,9 @@ class TextCounter {
     void merge();  // once, after the last text and before what follows
     std::span<const std::int64_t> document_frequency() const { return workers_[0].document_frequency; }
     std::span<const std::int64_t> term_frequency() const { return workers_[0].term_frequency; }
+    std::size_t n_ids() const {  // what the kept rows may hold
+        return options_.hashing ? options_.hashing : fixed_ ? fixed_->size() : vocabulary().size();
+    }
     const Vocabulary& vocabulary() const { return workers_[0].vocabulary; }
     void sort(std::span<std::uint32_t> ids) const;  // by term, in order of code points
     TextRows rows(const RowWeighting& weighting);    // gives the kept rows away

@@ -1,5 +1,6 @@
 #include "vocabulary.h"
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 
@@ -25,6 +26,9 @@ std::uint32_t murmur3(std::string_view bytes) {
 Vocabulary::Vocabulary() { resize(64); }
 
 Vocabulary::Vocabulary(std::span<const char> bytes, std::span<const std::int64_t> offsets) {
+    const bool rises = offsets.empty() || (offsets.front() == 0 && std::ranges::is_sorted(offsets));
+    if (!rises || (!offsets.empty() && offsets.back() > static_cast<std::int64_t>(bytes.size())))
+        throw std::invalid_argument("the offsets of a vocabulary must rise from 0 to at most the number of its bytes.");
     const std::size_t n = offsets.empty() ? 0 : offsets.size() - 1;
     resize(std::bit_ceil(2 * n + 64));
     bytes_.reserve(bytes.size());

@@ -93,7 +93,7 @@ def test_an_existing_model_is_refused_before_reading_and_replaced_with_force(
     out = tmp_path / "m.ll"
     run_well("train", folder / "train.txt", "-o", out, "--trees", 1)
     assert "--force" in complaint("train", "no-such-file.txt", "-o", out)
-    run_well("train", folder / "train.txt", "-o", out, "--trees", 2, "--force")
+    run_well("train", folder / "train.txt", "-o", out, "--trees", 2, "--max-leaf", 4, "--force")
     assert len(ll.load(out).trees_) == 2
     (tmp_path / "letters").mkdir()
     assert "letters" in complaint("train", folder / "train.txt", "-o", tmp_path / "letters", "--force")

@@ -41,7 +41,12 @@ CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
 def simd() -> str: ...
 def set_scratch(folder: str, smallest: int) -> None: ...  # working arrays of so many bytes go to files there
 def check_csr(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], cols: int, name: str
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    cols: int,
+    name: str,
+    in_order: bool = False,
 ) -> None: ...
 def row_scales(indptr: NDArray[np.int64], data: NDArray[np.float32]) -> NDArray[np.float32]: ...
 def label_centroids(

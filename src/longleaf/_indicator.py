@@ -15,7 +15,8 @@ def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
     Parameters
     ----------
     Y : object
-        A matrix qualifies that is CSR, float32 with int32 indices, sorted, without duplicates, all ones.
+        Its index arrays must be known to stay inside it. A matrix qualifies that is CSR, float32 with int32
+        indices, sorted, without duplicates, all ones.
     n_labels : int, optional
         How many labels there must be.
     """
@@ -25,12 +26,9 @@ def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
     if n_labels not in (None, matrix.shape[1]):
         return None
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
-    if indices.dtype != np.int32 or indptr.dtype != np.int32:
+    if indices.dtype != np.int32 or indptr.dtype != np.int32 or indptr[-1] != len(indices):
         return None
-    whole = indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-    if not whole or not matrix.has_canonical_format or not _all_ones(data):
-        return None
-    if len(indices) and (indices.min() < 0 or indices.max() >= matrix.shape[1]):
+    if not matrix.has_canonical_format or not _all_ones(data):
         return None
     indicator: sp.csr_array = sp.csr_array((data, indices, indptr), shape=matrix.shape)
     indicator.has_canonical_format = True

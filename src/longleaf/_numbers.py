@@ -15,6 +15,10 @@ MOST_LABELS = int(np.iinfo(np.int32).max)
 """Native code numbers rows, features and labels by 32 bits."""
 
 
+MOST_THREADS = 1024
+"""More are a slip: each has a workplace of its own, and the system runs out of them."""
+
+
 def check_seed(value: Any, name: str = "random_state") -> int | None:
     """Give a whole number that random draws may start from, or None for draws left to chance."""
     return None if value is None else check_count(value, name, low=0, high=2**32 - 1)
@@ -26,6 +30,8 @@ def check_threads(n_jobs: int | None) -> int:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
+    if n_jobs > MOST_THREADS:
+        raise ValueError(f"n_jobs must be at most {MOST_THREADS}; got {n_jobs}.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from longleaf._numbers import check_pair as check_pair
 from longleaf._numbers import check_path as check_path
 from longleaf._numbers import check_seed as check_seed
 from longleaf._numbers import check_threads as check_threads
+from longleaf._sparse import check_ranges, check_structure
 
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
@@ -50,7 +52,10 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     Parameters
     ----------
     Y : scipy.sparse matrix or array, dense array [rows, labels], or list of label lists
-        In a matrix, every entry above zero is a label of its row, however large; none may be below.
+        In a matrix, every entry above zero is a label of its row, however large; none may be below. A sparse
+        one says by its pattern which labels a row has, and may have weights there; a dense one must hold
+        whole numbers, as fractions are scores or measurements: which are labels the caller must say, as by
+        ``Y > 0.5``.
         A list (or tuple, or array of objects) holds the label numbers of each row, in any order.
     n_labels : int, optional
         How many labels there must be. Left out, a matrix has its columns and lists end at the largest label.
@@ -63,6 +68,8 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
         Ones at the labels; int32 indices (int64 beyond 2**31 labels in all), sorted and without repetition.
         What has this form already is not copied: leave the result as it is.
     """
+    if sp.issparse(Y):
+        check_structure(Y, name)
     if (ready := ready_indicator(Y, n_labels)) is not None:
         return ready
     if is_label_lists(Y):
@@ -159,23 +166,31 @@ def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
             f"{name} must hold 0 for a label that a row lacks and a number above 0 for one that it has; "
             f"got {entries.data.min():g}."
         )
+    if not sp.issparse(Y) and (fractions := entries.data[entries.data % 1 != 0]).size:
+        raise ValueError(
+            f"{name} must hold whole numbers where it is dense, 0 for a label that a row lacks and 1, or "
+            f"a count, for one that it has; got {fractions[0]:g}. Unknown label type: continuous-multioutput."
+        )
     present = entries.data != 0
     return entries.row[present], entries.col[present], (int(matrix.shape[0]), int(matrix.shape[1]))
 
 
 def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
     """Rows and labels of a list of label lists, and the shape of their matrix."""
+    must = f"{name} must hold a list of label numbers for every row"
+    lists = []
+    for number, row in enumerate(Y):
+        if not isinstance(row, Iterable):
+            raise ValueError(f"{must}; row {number} is {row!r:.60}.")
+        lists.append(list(row))
     try:
-        lists = [list(row) for row in Y]
         labels = np.array(list(chain.from_iterable(lists)))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold a list of label numbers for every row; {error}.") from error
+    except (OverflowError, TypeError, ValueError):  # some are lists, and some are not
+        raise ValueError(f"{must}; got lists of something else.") from None
     if labels.size == 0:
         labels = labels.astype(np.int64)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must hold a list of label numbers for every row; got {labels.ndim - 1}-D {labels.dtype}."
-        )
+        raise ValueError(f"{must}; got lists of {labels.dtype if labels.ndim == 1 else 'lists'}.")
     rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
     end = (int(labels.max()) + 1 if labels.size else 0) if n_labels is None else n_labels
     bad = np.flatnonzero((labels < 0) | (labels >= end))
@@ -227,7 +242,10 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
         raise ValueError(f"{name} must have at most {_MOST_LABELS} rows and features; got {matrix.shape}.")
     csr: Any = matrix
     if not sp.issparse(matrix) or csr.format != "csr":
+        if sp.issparse(matrix):
+            check_structure(matrix, name)
         csr = sp.csr_array(matrix)
+    check_ranges(csr, name)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -236,7 +254,7 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(csr.data, np.float32)
     try:
-        _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name)
+        _core.check_csr(indptr, indices, data, int(matrix.shape[1]), name, in_order=True)
     except ValueError as error:
         if np.isfinite(data).all():
             raise

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import scipy.sparse as sp
 
+from longleaf._sparse import check_structure
 from longleaf.suggest import Suggestion
 
 try:
@@ -247,6 +248,8 @@ def _suggestions(answer: Any) -> Suggestions:
 
 
 def _vectors(X: Any) -> list[dict[str, Any]]:
+    if sp.issparse(X):
+        check_structure(X, "X")
     rows = sp.csr_array(X)
     bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     return [{"indices": rows.indices[a:b].tolist(), "values": rows.data[a:b].tolist()} for a, b in bounds]

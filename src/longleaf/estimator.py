@@ -34,7 +34,15 @@ from longleaf.training.data import DataSizes
 from longleaf.training.job import Trained, TrainingJob, TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf.training.run import run
-from longleaf.training.solver import COST_SCALES, LOSSES, SolverSettings, link_of
+from longleaf.training.solver import (
+    COST_SCALES,
+    LOSSES,
+    MOST_THRESHOLD,
+    SolverSettings,
+    check_bias,
+    check_cost,
+    link_of,
+)
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.files import attributes_from, params_from, plain, to_arrays
 
@@ -212,11 +220,11 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"weight_bits must be 8 or 32; got {self.weight_bits!r}.")
         return SolverSettings(
             loss=loss,
-            C=check_number(self.default_costs[loss] if self.C is None else self.C, "C", low=0, open_low=True),
-            tolerance=check_number(self.tolerance, "tolerance", low=0, open_low=True),
+            C=check_cost(self.default_costs[loss] if self.C is None else self.C),
+            tolerance=check_number(self.tolerance, "tolerance", low=0, high=1, open_low=True),
             max_epochs=check_count(self.max_epochs, "max_epochs"),
-            threshold=check_number(self.threshold, "threshold", low=0),
-            bias=check_number(self.bias, "bias"),
+            threshold=check_number(self.threshold, "threshold", low=0, high=MOST_THRESHOLD),
+            bias=check_bias(self.bias),
             positive_weight=check_positive_weight(self.positive_weight, self.named_positive_weights),
             C_scale=check_choice(
                 self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES
@@ -433,7 +441,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         """Make a model of what `_to_arrays` gave."""
         params, attributes = params_from(folder.meta), attributes_from(folder)
         if params.get("tree", "") is None:  # a tree of the user's own
-            params["tree"] = attributes["trees_"]
+            trees = attributes["trees_"]
+            params["tree"] = trees[0] if len(trees) == 1 else trees
         model = cls(**params)
         model.__dict__.update(attributes)
         model._prepare()

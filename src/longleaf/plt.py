@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -47,7 +48,8 @@ class PLT(LabelEstimator):
     Parameters
     ----------
     n_trees : int
-        The trees of the ensemble; their probabilities are averaged.
+        The trees of the ensemble; their probabilities are averaged. Where all would be the same tree, one is
+        trained: with at most ``max_leaf`` labels, with "complete" and "huffman", and with a LabelTree.
     loss : {"log", "squared-hinge"}
         The loss of the node classifiers.
     C : float, optional
@@ -179,13 +181,18 @@ class PLT(LabelEstimator):
 
     def _tree_source(self) -> TreeSource:
         if not isinstance(self.tree, str):
-            given, n_trees = self.tree, self.n_trees
-            return TreeSource(grow=lambda counts, seeds: _given_trees(given, counts, n_trees)[-len(seeds) :])
+            return TreeSource(
+                grow=partial(_given_trees, self.tree, self.n_trees),
+                same_up_to=math.inf if isinstance(self.tree, LabelTree) else 0,
+            )
         name = check_choice(self.tree, "tree", TREES)
         arity, max_leaf = check_count(self.arity, "arity", low=2), check_count(self.max_leaf, "max_leaf")
         if name in CLUSTERED:
-            return TreeSource(ClusterSettings(name, arity, max_leaf))
-        return TreeSource(grow=partial(_grow_trees, name, arity, max_leaf))
+            return TreeSource(ClusterSettings(name, arity, max_leaf), same_up_to=max_leaf)
+        return TreeSource(
+            grow=partial(_grow_trees, name, arity, max_leaf),
+            same_up_to=max_leaf if name == "random" else math.inf,
+        )
 
     def partial_fit(
         self,
@@ -303,10 +310,13 @@ class PLT(LabelEstimator):
         return self
 
     def _check_some_stay(self, gone: Ints) -> list[WeightedTree]:
-        weighted = [WeightedTree(*pair) for pair in zip(self.trees_, self.weights_, strict=True)]
-        if any(np.isin(one.tree.labels, gone).all() for one in weighted):
+        trees = self._weighted_trees()
+        if any(np.isin(one.tree.labels, gone).all() for one in trees):
             raise ValueError("labels must leave at least one label that the model can return; none stays.")
-        return weighted
+        return trees
+
+    def _weighted_trees(self) -> list[WeightedTree]:
+        return [WeightedTree(*pair) for pair in zip(self.trees_, self.weights_, strict=True)]
 
     def _check_update(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
         """Check rows to learn from; their labels get a column for every label of the model."""
@@ -345,13 +355,16 @@ class PLT(LabelEstimator):
 
     def _take_in(self, batch: UpdateBatch, step: Step, progress: Callable[[float], None] | None) -> None:
         """Let every tree take a step; nothing changes before all have."""
+        trees = self._weighted_trees()
+        if len(trees) == 1 and np.count_nonzero(batch.label_counts) > self._tree_source().same_up_to:
+            trees *= check_count(self.n_trees, "n_trees")  # one did for all; now they come to differ
         random = check_random_state(self.random_state)
-        seeds = random.randint(2**31 - 1, size=len(self.trees_))
+        seeds = random.randint(2**31 - 1, size=len(trees))
         taken = []
-        for tree, weights, seed in zip(self.trees_, self.weights_, seeds, strict=True):
-            taken.append(step(WeightedTree(tree, weights), int(seed)))
+        for one, seed in zip(trees, seeds, strict=True):
+            taken.append(step(one, int(seed)))
             if progress is not None:
-                progress(len(taken) / len(self.trees_))
+                progress(len(taken) / len(trees))
         self.trees_ = [weighted.tree for weighted, _ in taken]
         self.weights_ = [weighted.weights for weighted, _ in taken]
         self.training_ = [facts for _, facts in taken]
@@ -380,9 +393,12 @@ def _grow_trees(
 
 
 def _given_trees(
-    given: LabelTree | list[LabelTree], counts: npt.NDArray[np.int64], n_trees: int
+    given: LabelTree | list[LabelTree], n_trees: int, counts: npt.NDArray[np.int64], seeds: list[int]
 ) -> list[LabelTree]:
-    """Restrict a user's own trees to the labels seen in training; each must have them all."""
+    """Restrict a user's own trees to the labels seen in training; each must have them all.
+
+    The seeds are the last of all: a checkpoint may have the trees before.
+    """
     trees = [given] * n_trees if isinstance(given, LabelTree) else given
     whole = isinstance(trees, list | tuple) and all(isinstance(tree, LabelTree) for tree in trees)
     if not whole or len(trees) != n_trees:
@@ -392,7 +408,7 @@ def _given_trees(
         missing = np.setdiff1d(seen, tree.labels)
         if len(missing):
             raise ValueError(f"tree must have a leaf for every label in Y; label {missing[0]} has none.")
-    return [tree.restrict(seen) for tree in trees]
+    return [tree.restrict(seen) for tree in trees[-len(seeds) :]]
 
 
 def _check_label_numbers(labels: npt.ArrayLike, n_labels: int) -> Ints:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._validation import DataError, ModelError
+from longleaf._sparse import indptr_fault
+from longleaf._validation import DataError, ModelError, check_count
 from longleaf.estimator import LabelEstimator
 from longleaf.io._manifest import Manifest
 from longleaf.io.storage import (
@@ -96,43 +97,51 @@ def load_store(path: StrPath, *, verify: bool = False) -> Store:
         raise ModelError(f"{path} must be a store of rows; it holds a model of kind {folder.kind!r}.")
     try:
         return _opened(folder)
-    except (KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise ModelError(f"{path} is not a whole store: it must have {error}.") from error
+    except (TypeError, ValueError) as error:
         raise ModelError(f"{path} is not a whole store: {error}") from error
 
 
 def _opened(folder: Folder) -> Store:
     meta, arrays = folder.meta, folder.arrays
-    X = _mapped(folder.part("X"), (meta["rows"], meta["features"]))
-    Y = _mapped(folder.part("Y"), (meta["rows"], meta["labels"]))
+    rows, features, labels = (check_count(meta[name], name, low=0) for name in ("rows", "features", "labels"))
+    X = _mapped(folder.part("X"), (rows, features), "X")
+    Y = _mapped(folder.part("Y"), (rows, labels), "Y")
     if "vectorizer" not in meta:
         return Store(X, Y, None, None, meta)
+    for name in ("vectorizer", "fields", "origin"):
+        if not isinstance(meta[name], dict):
+            raise ValueError(f"{name} must be an object; got {meta[name]!r:.60}.")
     vectorizer = TextVectorizer.from_state(meta["vectorizer"], folder.part("vectorizer"))
     tags = as_objects(unpack_strings(np.asarray(arrays["tags/bytes"]), arrays["tags/offsets"]))
-    if len(tags) != meta["labels"] or vectorizer.idf_.size != meta["features"]:
+    if len(tags) != labels or vectorizer.idf_.size != features:
         raise ValueError("its tags and vectorizer do not fit its rows.")
     return Store(X, Y, tags, vectorizer, meta)
 
 
-def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int]) -> Any:
-    """Give a CSR matrix around mapped arrays; ``indptr`` alone is copied, to the width that SciPy wants."""
+def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
+    """Give a CSR matrix around mapped arrays; ``indptr`` alone is read, and copied to the width SciPy wants.
+
+    The indices are not looked at before something needs them, like the pages that they are on: whoever takes
+    a matrix checks it.
+    """
     indptr, indices = part["indptr"], part["indices"]
     data = part.get("data", np.broadcast_to(np.float32(1), indices.shape))
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or data.dtype != np.float32:
-        raise ValueError("its arrays have other types than a store has.")
-    if (
-        len(indptr) != shape[0] + 1
-        or indptr[0] != 0
-        or indptr[-1] != len(indices)
-        or len(data) != len(indices)
-    ):
-        raise ValueError("its arrays do not fit together.")
+        raise ValueError(f"the arrays of {name} have other types than a store has.")
+    if indptr.shape != (shape[0] + 1,) or indices.ndim != 1 or data.shape != indices.shape:
+        raise ValueError(f"the arrays of {name} do not fit together.")
+    fault = indptr_fault(indptr, len(indices))
+    if fault is not None or indptr[-1] != len(indices):
+        found = fault or f"its indptr ends at {indptr[-1]}"
+        raise ValueError(f"{name}/indptr.npy must rise from 0 to {len(indices)}; {found}.")
     if len(indices) <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     make: Any = sp.csr_matrix
     matrix = make(shape, dtype=np.float32)
     # not by the constructor, which widens the indices of more than 2**31 entries by a copy
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    matrix.has_canonical_format = True  # as it was written
     return matrix
 
 

@@ -24,6 +24,7 @@ from longleaf._validation import (
 from longleaf.baselines.ndcg_tree import NdcgTree, grow_trees
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.search.top_k import TopK
+from longleaf.training.solver import check_bias, check_cost
 
 
 class PfastreXML(BaseEstimator):  # type: ignore[misc]
@@ -172,10 +173,10 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> None:
         for name in ("n_trees", "max_leaf", "max_labels", "k"):
             check_count(getattr(self, name), name)
-        check_number(self.C, "C", low=0, open_low=True)
+        check_cost(self.C)
         check_number(self.alpha, "alpha", low=0, high=1)
         check_number(self.gamma, "gamma", low=0)
-        check_number(self.bias, "bias")
+        check_bias(self.bias)
 
     def _prepare(self) -> _core.NdcgForest:
         """Give the native forest, which is made when it is first needed and is no part of a pickle."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from longleaf import __version__
+from longleaf import __version__, _core
 from longleaf.cli import _console
 from longleaf.cli.compare import compare
 from longleaf.cli.convert import convert
@@ -94,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit status; whatever goes wrong is said in one sentence."""
     logging.basicConfig(format="longleaf: %(message)s", level=logging.WARNING)
     try:
+        _core.simd()  # refuses a LONGLEAF_SIMD that there is not, before any work
         status = app(arguments, standalone_mode=False)
         if sys.stdout is not None:  # as it is where the caller closed it
             sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from longleaf._numbers import MOST_THREADS
 from longleaf.training.memory import parse_memory
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ Beam = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="Threads; left out, all cores.")
+    int | None,
+    typer.Option("--threads", min=1, max=MOST_THREADS, metavar="N", help="Threads; left out, all cores."),
 ]
 MemoryLimit = Annotated[
     str | None,

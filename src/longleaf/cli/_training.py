@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from enum import StrEnum
@@ -17,7 +16,8 @@ from longleaf.cli._data import Data, load_data
 from longleaf.cli._tables import STORE, TABLE, XMLC, data_form, refuse_nameless_table
 from longleaf.io import storage
 from longleaf.plt import TREES
-from longleaf.training.positive_weight import check_positive_weight
+from longleaf.training.positive_weight import MOST_WEIGHT, check_positive_weight
+from longleaf.training.solver import MOST_THRESHOLD
 
 MOST_TREES = 1000
 LARGEST = 2**31 - 1  # as native code counts
@@ -34,16 +34,18 @@ TreeKind = StrEnum("TreeKind", {name: name for name in TREES})  # type: ignore[m
 
 
 def check_cost(cost: float | None) -> float | None:
-    """Refuse a C that is not a finite number above 0."""
-    if cost is not None and not 0 < cost < math.inf:
-        raise typer.BadParameter(f"-C must be a finite number above 0; got {cost:g}.")
+    """Refuse a C that no estimator takes."""
+    if cost is not None and not 0 < cost <= MOST_WEIGHT:
+        raise typer.BadParameter(f"-C must be above 0 and at most {MOST_WEIGHT:g}; got {cost:g}.")
     return cost
 
 
 def check_threshold(threshold: float | None) -> float | None:
-    """Refuse a threshold that is not a finite number of at least 0."""
-    if threshold is not None and not 0 <= threshold < math.inf:
-        raise typer.BadParameter(f"--threshold must be a finite number of at least 0; got {threshold:g}.")
+    """Refuse a threshold that no estimator takes."""
+    if threshold is not None and not 0 <= threshold <= MOST_THRESHOLD:
+        raise typer.BadParameter(
+            f"--threshold must be at least 0 and at most {MOST_THRESHOLD:g}; got {threshold:g}."
+        )
     return threshold
 
 

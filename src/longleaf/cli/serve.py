@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from longleaf._numbers import MOST_THREADS
 from longleaf._validation import DataError
 from longleaf.cli import _options
 
@@ -25,7 +26,13 @@ def serve(
     ] = 1,
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, metavar="N", help="Threads a search; left out, cores / workers."),
+        typer.Option(
+            "--threads",
+            min=1,
+            max=MOST_THREADS,
+            metavar="N",
+            help="Threads a search; left out, cores / workers.",
+        ),
     ] = None,
     names: _options.Names = None,
     feedback: Annotated[

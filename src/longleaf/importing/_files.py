@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from longleaf._sparse import check_structure
 from longleaf._validation import ModelError
 
 DEFLATE_LIMIT = 1032
@@ -80,7 +81,9 @@ def read_sparse(path: Path) -> sp.csc_array:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 _check_member(archive, member, path)
-        matrix = sp.csc_array(sp.load_npz(path), dtype=np.float32)
+        loaded = sp.load_npz(path)
+        check_structure(loaded, "it")
+        matrix = sp.csc_array(loaded, dtype=np.float32)
         matrix.check_format(full_check=True)
     except ModelError:
         raise

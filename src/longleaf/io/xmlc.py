@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from longleaf import _core
+from longleaf._sparse import check_structure
 from longleaf._validation import DataError
 from longleaf.io.streams import Source, open_replacing, read_chunks, source_name
 
@@ -136,6 +137,8 @@ def _canonical_csr(
 
 def _writable(matrix: Any, name: str) -> Any:
     """Return a CSR copy, sorted and without duplicates, whose index arrays fit int32."""
+    if sparse.issparse(matrix):
+        check_structure(matrix, name)
     matrix = sparse.csr_matrix(matrix, copy=True)
     if max(matrix.shape) > LARGEST_SIZE:
         raise DataError(f"{name} must have at most {LARGEST_SIZE} rows and columns; got {matrix.shape}.")

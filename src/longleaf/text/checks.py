@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from longleaf._numbers import check_threads
 
 
 def check_parameters(parameters: dict[str, Any]) -> None:
@@ -23,6 +24,7 @@ def check_parameters(parameters: dict[str, Any]) -> None:
     _check_ngram_range("ngram_range", parameters["ngram_range"])
     _check_document_frequency("min_df", parameters["min_df"])
     _check_document_frequency("max_df", parameters["max_df"])
+    check_threads(parameters["n_jobs"])
     for name in ("max_features", "hashing"):
         value = parameters[name]
         if value is not None and not (_is_integer(value) and 1 <= value < 2**31):
@@ -37,27 +39,12 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         raise ValueError("max_features must be None with hashing, which sets the number of columns itself.")
 
 
-def thread_count(n_jobs: int | None) -> int:
-    """Return a number of threads, with negative numbers counted from all cores down.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        None is 1, -1 is all cores that this process may use, -2 all but one.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
-    if n_jobs is None:
-        return 1
-    if not _is_integer(n_jobs) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
-    if n_jobs > 0:
-        return int(n_jobs)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores + 1 + int(n_jobs))
+def check_array(array: npt.NDArray[Any], dtype: npt.DTypeLike, name: str) -> None:
+    """Raise ValueError unless a saved array is of the type that it was saved with, in one dimension."""
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(
+            f"{name} must be {np.dtype(dtype)} in one dimension; got {array.dtype} of shape {array.shape}."
+        )
 
 
 def check_offsets(offsets: npt.NDArray[np.int64], n_bytes: int, n_columns: int, hashing: int | None) -> None:

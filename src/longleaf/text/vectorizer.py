@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _core
+from longleaf._numbers import check_threads
 from longleaf.text.batches import batches
 from longleaf.text.characters import character_table
-from longleaf.text.checks import check_offsets, check_parameters, thread_count
+from longleaf.text.checks import check_array, check_offsets, check_parameters
 from longleaf.text.columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
 
 _ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
@@ -225,9 +226,11 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in parameters.items()}
         made = cls(**given)
         check_parameters(made.get_params())
-        made.term_bytes_ = np.asarray(arrays["term_bytes"], dtype=np.uint8)
-        made.term_offsets_ = np.asarray(arrays["term_offsets"], dtype=np.int64)
-        made.idf_ = np.asarray(arrays["idf"], dtype=np.float32)
+        for name, dtype in (("term_bytes", np.uint8), ("term_offsets", np.int64), ("idf", np.float32)):
+            check_array(arrays[name], dtype, name)
+        made.term_bytes_ = np.asarray(arrays["term_bytes"])
+        made.term_offsets_ = np.asarray(arrays["term_offsets"])
+        made.idf_ = np.asarray(arrays["idf"])
         check_offsets(made.term_offsets_, made.term_bytes_.size, made.idf_.size, made.hashing)
         return made
 
@@ -253,7 +256,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
             self.char_ngram_range or (0, 0),
             int(self.hashing or 0),
             known,
-            thread_count(self.n_jobs),
+            check_threads(self.n_jobs),
             keep_rows,
         )
         for batch in batches(texts, bool(self.lowercase)):

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._validation import LabelsLike, Rows, check_features, check_labels
+from longleaf.training.positive_weight import MOST_WEIGHT
 
 PIECE = 1 << 18
 """About so many entries are summed at a time: the rows may be on disk."""
@@ -97,11 +98,14 @@ def check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[n
     """Give float32 [rows], or None where every row counts alike."""
     if weight is None:
         return None
-    array = np.asarray(weight, np.float32)
+    with np.errstate(over="ignore"):
+        array = np.asarray(weight, np.float32)
     if array.shape != (n_rows,) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
             f"sample_weight must be {n_rows} finite numbers of at least 0; got shape {array.shape}."
         )
+    if n_rows and array.max() > MOST_WEIGHT:
+        raise ValueError(f"sample_weight must be at most {MOST_WEIGHT:g}; got {array.max():g}.")
     if not array.any():
         raise ValueError("sample_weight must be above 0 for at least one row; got only zeros.")
     return array

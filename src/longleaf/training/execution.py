@@ -40,7 +40,7 @@ def find_sizes(
         **_data_sizes(job, data, centroid_entries, clustered),
         nodes=trainer.tree.n_nodes,
         node_rows=len(trainer.node_rows),
-        trees=job.n_trees,
+        trees=job.tree_count(clustered),
         tree_bytes=float(estimate.packed.sum()) + fixed_bytes(trainer),
         units=units,
     )

@@ -13,6 +13,7 @@ An estimator says what to train with (`TrainingJob`), and takes what comes out (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,10 +44,13 @@ class TreeSource:
     clusters : ClusterSettings, optional
     grow : callable, optional
         Returns one tree for each of some seeds, given the labels' counts. Not used with ``clusters``.
+    same_up_to : float
+        Up to how many labels all trees are the same tree, whatever their seeds.
     """
 
     clusters: ClusterSettings | None = None
     grow: Callable[[Counts, list[int]], list[LabelTree]] | None = None
+    same_up_to: float = math.inf
 
     def build(
         self, rows: Rows, labels: sp.csr_array, counts: Counts, seeds: list[int], threads: int
@@ -87,7 +91,8 @@ class TrainingJob:
         Returns the settings completed by what depends on the labels' counts.
     source : TreeSource
     n_trees, random_state
-        One seed is drawn per tree.
+        One seed is drawn per tree. Where all would be the same tree, one is trained: the mean of equal
+        answers is that answer.
     threads : int
     held : int
         Bytes that the process held before it read the data.
@@ -108,7 +113,11 @@ class TrainingJob:
         """Check the rows and their labels."""
         return check_training_data(X, y, sample_weight, normalize=self.normalize)
 
-    def seeds(self) -> list[int]:
-        """Draw a seed for each tree."""
-        random = check_random_state(self.random_state)
-        return [int(seed) for seed in random.randint(2**31 - 1, size=self.n_trees)]
+    def seeds(self, sizes: DataSizes) -> list[int]:
+        """Draw a seed for each tree to train."""
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_trees)
+        return [int(seed) for seed in seeds[: self.tree_count(int(np.count_nonzero(sizes.label_counts)))]]
+
+    def tree_count(self, n_labels: int) -> int:
+        """Return how many trees are trained over so many labels that occur."""
+        return 1 if n_labels <= self.source.same_up_to else self.n_trees

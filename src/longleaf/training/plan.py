@@ -88,7 +88,7 @@ def plan_training(
     share : float
         How much of the training is done to find out, divided by the number of trees.
     """
-    settings, seeds = job.weigh(job.settings, sizes), job.seeds()
+    settings, seeds = job.weigh(job.settings, sizes), job.seeds(sizes)
     random = np.random.default_rng(seeds[0])
     seen = np.flatnonzero(sizes.label_counts)
     entries, centroid_seconds = 0, 0.0

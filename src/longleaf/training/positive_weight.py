@@ -30,6 +30,9 @@ PROPENSITY, BALANCED, INVERSE_PRIOR = "propensity", "propensity-balanced", "inve
 BALANCE = 0.9
 """Beta of the class-balanced weights, as in the code of PW-DiSMEC's authors."""
 
+MOST_WEIGHT = 1e10
+"""Of the cost of an error: C, ``positive_weight`` and ``sample_weight`` each; their products may be more."""
+
 Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[Any]
 
@@ -37,7 +40,7 @@ Column = npt.NDArray[Any]
 def check_positive_weight(value: object, names: Sequence[str]) -> float:
     """Give a weight as a number above 0, and 1 for one of the names."""
     if not isinstance(value, str):
-        return check_number(value, "positive_weight", low=0, open_low=True)
+        return check_number(value, "positive_weight", low=0, high=MOST_WEIGHT, open_low=True)
     if value not in names:
         known = ["a number above 0", *(f'"{name}"' for name in names)]
         choice = f"{', '.join(known[:-1])} or {known[-1]}" if names else known[0]

@@ -38,7 +38,7 @@ def run(
     progress, checkpoint, memory, scratch
         As in `longleaf.PLT.fit`.
     """
-    settings, seeds, threads = job.weigh(job.settings, sizes), job.seeds(), job.threads
+    settings, seeds, threads = job.weigh(job.settings, sizes), job.seeds(sizes), job.threads
     with ExitStack() as files:  # mapped weights outlive their files' names
         store = None
         if memory is not None:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._validation import Rows, check_choice, check_count
-from longleaf.training.positive_weight import inverse_priors, positive_factors
+from longleaf._validation import Rows, check_choice, check_count, check_number
+from longleaf.training.positive_weight import MOST_WEIGHT, inverse_priors, positive_factors
 from longleaf.trees.label_tree import LabelTree
 
 LOSSES = {"log": 0, "squared-hinge": 1}
@@ -29,12 +29,28 @@ COST_SCALES = ("none", "log", "linear")
 MOST_COST = 1e30
 """The solver works with 32-bit floats; products of more would be infinite."""
 
+MOST_BIAS = 10.0
+"""Rows have length 1: beside a larger bias they hardly count, and training does not get to its end."""
+
+MOST_THRESHOLD = 1e30
+"""No weight is larger."""
+
 
 def link_of(loss: str, hinge_power: int) -> int:
     """Say how margins become probabilities, as native code calls it."""
     check_choice(loss, "loss", LOSSES)
     power = check_count(hinge_power, "hinge_power", high=MOST_HINGE_POWER)
     return LOGISTIC_LINK if loss == "log" else power
+
+
+def check_cost(value: object) -> float:
+    """Give a cost C."""
+    return check_number(value, "C", low=0, high=MOST_WEIGHT, open_low=True)
+
+
+def check_bias(value: object) -> float:
+    """Give the value of the bias feature."""
+    return check_number(value, "bias", low=-MOST_BIAS, high=MOST_BIAS)
 
 
 @dataclass(frozen=True)

@@ -44,15 +44,26 @@ def train_trees(
         trained.append((weights, facts))
         release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
-        if facts["unfinished"]:
-            logger.warning(
-                "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
-                t + 1,
-                facts["unfinished"],
-                settings.max_epochs,
-                settings.tolerance,
-            )
+        warn_of_trouble(t + 1, weights, facts, settings)
     return [weights for weights, _ in trained], [facts for _, facts in trained]
+
+
+def warn_of_trouble(tree: int, weights: _core.WeightArrays, facts: Facts, settings: SolverSettings) -> None:
+    """Say what went wrong in the training of a tree, although a model came out."""
+    if facts["unfinished"]:
+        logger.warning(
+            "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
+            tree,
+            facts["unfinished"],
+            settings.max_epochs,
+            settings.tolerance,
+        )
+    if settings.threshold > 0 and not weights["weights"].any():
+        logger.warning(
+            "tree %d: no weight reached threshold=%g, so all rows get the same answer",
+            tree,
+            settings.threshold,
+        )
 
 
 def _share(progress: Progress, tree: int, n_trees: int) -> Progress:

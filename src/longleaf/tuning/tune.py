@@ -173,15 +173,15 @@ def tune(
 
 def _parts(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, seed: int) -> Parts:
     """Check the rows and hold some out if none are given to judge by."""
-    X, labels = _indexable(X), check_labels(Y)
     check_features(X)
+    X, labels = _indexable(X), check_labels(Y)
     if X.shape[0] != labels.shape[0]:
         raise ValueError(
             f"X and Y must have the same number of rows; got {X.shape[0]} and {labels.shape[0]}."
         )
     if dev is not None:
+        check_features(dev[0], X.shape[1], name="dev's X")
         X_dev, Y_dev = _indexable(dev[0]), check_labels(dev[1], name="dev's Y")
-        check_features(X_dev, X.shape[1], name="dev's X")
         if X_dev.shape[0] != Y_dev.shape[0]:
             sizes = f"{X_dev.shape[0]} and {Y_dev.shape[0]}"
             raise ValueError(f"dev's X and Y must have the same number of rows; got {sizes}.")

@@ -38,7 +38,7 @@ def train(
         counted = (("labels", blocks.count_labels), ("mass", blocks.weigh_features))
         counts, mass = run.gather([count(run, name, function, data) for name, function in counted])
         sizes = DataSizes(total.rows, total.features, counts, mass)
-        settings, seeds = job.weigh(job.settings, sizes), job.seeds()
+        settings, seeds = job.weigh(job.settings, sizes), job.seeds(sizes)
         clusters = job.source.clusters
         if clusters is not None:
             trees = build_trees(run, data, total, counts, clusters, seeds)

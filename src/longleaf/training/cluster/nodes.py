@@ -18,7 +18,7 @@ from longleaf.training.cluster.tasks import MEMORY_SHARE, PARTS_PER_THREAD, Part
 from longleaf.training.data import TrainingData
 from longleaf.training.solver import NodeTrainer, SolverSettings, node_costs, positive_weights
 from longleaf.training.store import Facts
-from longleaf.training.trees import logger
+from longleaf.training.trees import logger, warn_of_trouble
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.join import join_parts
 
@@ -151,15 +151,9 @@ def _join(number: int, found: dict[int, Trained], problem: Problem) -> Trained:
         facts.update(took)
     total = {name: facts[name] for name in parts[0][1]}
     logger.info("tree %d of %d: %d parts, %s", number + 1, len(problem.trees), len(parts), total)
-    if total["unfinished"]:
-        logger.warning(
-            "tree %d: %d blocks of classifiers stopped at max_epochs=%d before reaching tolerance=%g",
-            number + 1,
-            total["unfinished"],
-            problem.settings.max_epochs,
-            problem.settings.tolerance,
-        )
-    return join_parts([weights for weights, _ in parts]), total
+    joined = join_parts([weights for weights, _ in parts])
+    warn_of_trouble(number + 1, joined, total, problem.settings)
+    return joined, total
 
 
 def count(run: Run, name: str, function: Callable[..., Any], data: list[Any]) -> Any:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from dask.base import is_dask_collection
 from distributed import Future
 
+from longleaf._sparse import check_structure
 from longleaf._validation import Rows, check_features, check_labels
 from longleaf.io.xmlc import load_xmlc
 from longleaf.training.cluster.run import Run
@@ -151,6 +152,8 @@ def _materialize(X: Any, y: Any) -> tuple[Any, Any]:
             X, y = zip(*X, strict=True)
             y = list(y)
         sparse = len(X) and sp.issparse(X[0])
+        for row in X if sparse else ():
+            check_structure(row, "X")
         X = sp.vstack([sp.csr_matrix(row) for row in X]) if sparse else np.asarray(list(X))
     if y is not None and not sp.issparse(y) and not isinstance(y, list | tuple | np.ndarray):
         y = list(y) if getattr(y, "ndim", 2) == 1 else np.asarray(y)
