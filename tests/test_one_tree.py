@@ -5,6 +5,7 @@ import pytest
 
 import longleaf as ll
 from longleaf.datasets import make_hierarchy
+from longleaf.training.job import TrainingJob
 from same import same_model
 
 X, Y = make_hierarchy(400, 300, 40, random_state=1)
@@ -45,7 +46,7 @@ def test_only_labels_that_occur_count() -> None:
 
 def test_one_tree_answers_as_three_did(monkeypatch: pytest.MonkeyPatch) -> None:
     one = make(**TIGHT).fit(X, Y)
-    monkeypatch.setattr(ll.PLT, "_has_one_tree", lambda self, n_labels: False)
+    monkeypatch.setattr(TrainingJob, "tree_count", lambda self, n_labels: self.n_trees)
     three = make(**TIGHT).fit(X, Y)
     assert (len(one.trees_), len(three.trees_)) == (1, 3)
     rows, labels = np.repeat(np.arange(400), 40), np.tile(np.arange(40), 400)
