@@ -235,7 +235,7 @@ def test_no_texts_are_transformed_into_no_rows():
         ({"hashing": 0}, ["ab"], r"hashing must be None or an integer from 1 to 2\*\*31 - 1; got 0\."),
         ({"hashing": 9, "max_features": 3}, ["ab"], r"max_features must be None with hashing"),
         ({"analyzer": "char", "char_ngram_range": (1, 2)}, ["ab"], r"char_ngram_range must be None unless"),
-        ({"n_jobs": 0}, ["ab"], r"n_jobs must be None or an integer other than 0; got 0\."),
+        ({"n_jobs": 0}, ["ab"], r"n_jobs must be a whole number other than 0, or None; got 0\."),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(setting, texts, message):

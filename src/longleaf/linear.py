@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
+from longleaf._numbers import MOST_COST
 from longleaf._positive_weight import inverse_priors, positive_factors
 from longleaf._validation import Rows, check_choice, check_count
 from longleaf.tree import LabelTree
@@ -25,9 +26,6 @@ MOST_HINGE_POWER = 10
 
 COST_SCALES = ("none", "log", "linear")
 """How a node's cost may grow as its rows become fewer."""
-
-MOST_COST = 1e30
-"""The solver works with 32-bit floats; products of more would be infinite."""
 
 
 def link_of(loss: str, hinge_power: int) -> int:

@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._base.files import attributes_from, params_from, plain, to_arrays
+from longleaf._base.files import attributes_from, meta_schema, params_from, plain, to_arrays
+from longleaf._base.params import CHECKS, STORED
 from longleaf._base.ranker import LabelRanker
 from longleaf._fitting.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
 from longleaf._fitting.clustering import ClusterSettings
@@ -31,15 +32,16 @@ from longleaf._positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf._validation import (
     LabelsLike,
     Rows,
-    check_choice,
     check_count,
-    check_number,
     check_threads,
 )
 from longleaf.io import storage
-from longleaf.linear import COST_SCALES, LOSSES, SolverSettings, link_of
+from longleaf.io._schema import Check, Object, anything, check_saved
+from longleaf.linear import SolverSettings
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.tree import LabelTree
+
+_SOLVER = ("tolerance", "max_epochs", "threshold", "bias", "weight_bits")
 
 
 class LabelEstimator(LabelRanker):
@@ -141,9 +143,6 @@ class LabelEstimator(LabelRanker):
         begin = resident_bytes()
         settings, threads = self._solver_settings(), check_threads(self.n_jobs)
         n_trees = check_count(self.n_trees, "n_trees")
-        check_count(self.k, "k")
-        link_of(self.loss, self.hinge_power)
-        check_constants(self.propensity)
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.can_resume:
                 raise ValueError(
@@ -200,22 +199,16 @@ class LabelEstimator(LabelRanker):
         return train_trees(data, trees, seeds, settings, threads, progress, store)
 
     def _solver_settings(self) -> SolverSettings:
-        loss = check_choice(self.loss, "loss", LOSSES)
-        if self.weight_bits not in (8, 32):
-            raise ValueError(f"weight_bits must be 8 or 32; got {self.weight_bits!r}.")
+        """Check all parameters that do not depend on the kind of trees; give those of the solver."""
+        checked = {name: check(getattr(self, name), name) for name, check in CHECKS.items()}
+        loss, C, C_scale = (checked[name] for name in ("loss", "C", "C_scale"))
         return SolverSettings(
             loss=loss,
-            C=check_number(self.default_costs[loss] if self.C is None else self.C, "C", low=0, open_low=True),
-            tolerance=check_number(self.tolerance, "tolerance", low=0, open_low=True),
-            max_epochs=check_count(self.max_epochs, "max_epochs"),
-            threshold=check_number(self.threshold, "threshold", low=0),
-            bias=check_number(self.bias, "bias"),
+            C=self.default_costs[loss] if C is None else C,
             positive_weight=check_positive_weight(self.positive_weight, self.named_positive_weights),
-            C_scale=check_choice(
-                self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES
-            ),
-            weight_bits=self.weight_bits,
+            C_scale=self.default_scales[loss] if C_scale is None else C_scale,
             inverse_prior=self.positive_weight == INVERSE_PRIOR,
+            **{name: checked[name] for name in _SOLVER},
         )
 
     def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
@@ -267,18 +260,33 @@ class LabelEstimator(LabelRanker):
         arrays = to_arrays(self.label_counts_, self.trees_, self.weights_)
         if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
             arrays["feature_mass"] = self.feature_mass_
-        return meta, arrays
+        return check_saved(meta, self._schema()), arrays
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
         """Make a model of what `_to_arrays` gave."""
+        cls._schema()(folder.meta, folder.meta_name)
         params, attributes = params_from(folder.meta), attributes_from(folder)
-        if params.get("tree", "") is None:  # a tree of the user's own
+        if not isinstance(params.get("tree", ""), str):  # trees of the user's own
             params["tree"] = attributes["trees_"]
         model = cls(**params)
         model.__dict__.update(attributes)
         model._prepare()
         return model
+
+    @classmethod
+    def _schema(cls) -> Object:
+        """Say what the metadata of a saved model must be."""
+        names = cls.named_positive_weights
+        checks: dict[str, Check] = {
+            **STORED,
+            "positive_weight": lambda value, name: check_positive_weight(value, names, name),
+        }
+        return meta_schema({name: checks.get(name, anything) for name in cls._get_param_names()})
+
+    def _verify(self) -> None:
+        """Check all that is not checked before it is needed."""
+        self._prepare().forest.check(check_threads(self.n_jobs))
 
     def _plain_params(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}

@@ -13,10 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf._base.estimator import LabelEstimator
+from longleaf._base.files import MOST_MASS
 from longleaf._fitting.trees import Facts, TrainingData, check_row_weight, feature_mass
 from longleaf._growth.chunks import weight_bits_of
 from longleaf._growth.learning import Lesson, forget, learn, relearn
 from longleaf._growth.placement import Grown
+from longleaf._numbers import MOST_ROWS
 from longleaf._validation import LabelsLike, check_count, check_labels, check_threads, is_label_lists
 from longleaf.propensity._model import UNKNOWN_COUNT
 
@@ -65,8 +67,9 @@ class LabelLearner(LabelEstimator):
         counts = np.bincount(data.labels.indices, minlength=data.labels.shape[1])
         counts[: self.n_labels_] += self.label_counts_
         known = getattr(self, "feature_mass_", None)
-        mass = None if known is None else known + feature_mass(data.rows)
-        lesson = self._lesson(data, counts, mass, self.n_rows_ + data.rows.n_rows)
+        mass = None if known is None else np.minimum(known + feature_mass(data.rows), MOST_MASS)
+        n_rows = min(self.n_rows_ + data.rows.n_rows, MOST_ROWS)
+        lesson = self._lesson(data, np.minimum(counts, n_rows), mass, n_rows)
         self._take_in(lesson, lambda grown, seed: learn(grown, lesson, seed), progress)
         return self
 
