@@ -1,6 +1,7 @@
 // One text in, its terms out: words, characters, and n-grams of either. Knows bytes, not Python.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,7 +43,7 @@ class TextAnalyzer {
             word_ngrams(emit);
         } else if (options_.analyzer == Analyzer::character) {
             split_characters(text);
-            for (int n = options_.ngrams.low; n <= options_.ngrams.high; ++n)
+            for (std::size_t n = options_.ngrams.low; n <= longest(positions_.size() - 1); ++n)
                 for (std::size_t i = 0; i + n < positions_.size(); ++i) emit(characters(i, i + n));
         } else {
             split_padded_words(text);
@@ -59,12 +60,15 @@ class TextAnalyzer {
     void split_characters(std::string_view text);
     void split_padded_words(std::string_view text);
 
+    // No n-gram is longer than the text, however long it may be.
+    std::size_t longest(std::size_t text) const { return std::min<std::size_t>(options_.ngrams.high, text); }
+
     std::string_view characters(std::size_t begin, std::size_t end) const {
         return {buffer_.data() + positions_[begin], positions_[end] - positions_[begin]};
     }
 
     template <class Emit> void word_ngrams(Emit&& emit) const {
-        for (int n = options_.ngrams.low; n <= options_.ngrams.high; ++n)
+        for (std::size_t n = options_.ngrams.low; n <= longest(words_.size()); ++n)
             for (std::size_t i = 0; i + n <= words_.size(); ++i)
                 emit(std::string_view(buffer_.data() + words_[i].begin, words_[i + n - 1].end - words_[i].begin));
     }

@@ -369,6 +369,9 @@ void bind_engine(nb::module_& m) {
            "features"_a, "labels"_a, "link"_a)
       .def("regroup_chunks", &py_regroup_chunks, "tree"_a, "first_child"_a.noconvert(), "label"_a.noconvert(),
            "origin"_a.noconvert(), "bias"_a.noconvert(), "threads"_a)
+      .def("check", [](const PyForest& f, int threads) {
+             PythonWork(nb::none()).run([&](Work& work) { f.get().check(threads, work); });
+           }, "threads"_a)
       .def("chunk_entries", &py_chunk_entries, "tree"_a, "chunk"_a)
       .def("node_weights", &py_node_weights, "tree"_a, "node"_a, "features"_a.noconvert())
       .def("log_bounds", [](const PyForest& f, In<float> log_gain) {

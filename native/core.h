@@ -141,9 +141,19 @@ struct PackedChunk {
 PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features, int weight_bits);
 ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chunks, std::vector<float> bias,
                         int weight_bits);
+inline constexpr int kLevels = 127;  // of 8-bit weights, above 0
 Chunk chunk_at(const ChunkView& view, int64_t chunk);
 bool has_feature(const Chunk& chunk, int32_t feature);  // whether any child has a weight there
-void check_chunk(const ChunkView& view, int64_t chunk);  // throws std::invalid_argument if it points outside itself
+
+// ---------------------------------------------------------------- chunk_checks.cpp
+
+// Weights and biases of a larger magnitude are refused. Sums over rows of the longest length that is accepted stay finite
+// floats, and the tenth power of a margin, which the steepest hinge takes, a finite double.
+inline constexpr float kMostWeight = 1e15f;
+// What is quick to check of every chunk: that its levels are weights, and that it has no more weights than bytes.
+bool has_sound_numbers(const ChunkView& view, int64_t chunk);
+// Throws std::invalid_argument if a chunk points outside itself, or has 32-bit weights that are no numbers.
+void check_chunk(const ChunkView& view, int64_t chunk);
 
 // ---------------------------------------------------------------- entries.cpp
 
@@ -314,13 +324,15 @@ class Forest {
   Forest(const Forest&) = delete;
   Forest& operator=(const Forest&) = delete;
 
-  struct Part;
+  struct Part;  // forest.h
   const std::vector<Part>& parts() const { return parts_; }
   int64_t labels() const { return labels_; }
   int64_t nodes() const;  // of all trees
   int64_t features() const { return features_; }
   int link() const { return link_; }
 
+  // Checks the contents of all chunks; throws std::invalid_argument.
+  void check(int threads, Work& work) const;
   // The weights of a chunk, as they would be packed.
   ChunkEntries chunk_entries(int64_t tree, int64_t chunk) const;
   // The weights of a node for each feature, 0 where it has none.

@@ -11,7 +11,7 @@ namespace longleaf {
 namespace {
 
 void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(std::string("the model is damaged: ") + what);
+  if (!holds) throw std::invalid_argument(what);
 }
 
 // A chunk's bytes are only looked at when something first needs them: most of a large model may stay on disk.
@@ -24,6 +24,45 @@ void check_once(const Forest::Part& part, int64_t chunk) {
 void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char* what) {
   require(range[0] == 0 && range[chunks] == size, what);
   for (int64_t c = 0; c < chunks; ++c) require(range[c] <= range[c + 1], what);
+}
+
+// sizes: the lengths of words and bytes.
+void check_weights(const ChunkView& chunks, const TreeView& tree, const int64_t* sizes) {
+  const std::vector<int32_t> nodes = chunk_nodes(tree);
+  require(int64_t(nodes.size()) == chunks.chunks + 1 && std::equal(nodes.begin(), nodes.end(), chunks.node),
+          "the weight chunks must follow the tree");
+  check_ranges(chunks.word, chunks.chunks, sizes[0], "the weights' words must be in order");
+  check_ranges(chunks.byte, chunks.chunks, sizes[1], "the weights' bytes must be in order");
+  for (int64_t c = 0; c < chunks.chunks; ++c)
+    require(has_sound_numbers(chunks, c), "a weight chunk's low, step and number of weights must be possible");
+  for (int64_t v = 0; v < tree.nodes; ++v)
+    require(std::fabs(chunks.bias[v]) <= kMostWeight, "every bias must be a number from -1e15 to 1e15");
+}
+
+// first_node: how many nodes the trees before have; sizes: the lengths of words and bytes.
+Forest::Part checked_part(const TreeView& tree, const ChunkView& chunks, const int64_t* sizes, int64_t labels,
+                          int64_t first_node) {
+  check_tree(tree, labels);
+  check_weights(chunks, tree, sizes);
+  Forest::Part part{tree, chunks, {}, {}, {}, first_node, 0, 0, nullptr};
+  part.parent.assign(tree.nodes, -1);
+  part.leaf.assign(labels, -1);
+  part.family_chunk.assign(tree.nodes, -1);
+  int32_t chunk = 0;
+  for (int64_t v = 0; v < tree.nodes; ++v) {
+    if (tree.is_leaf(v)) {
+      require(part.leaf[tree.label[v]] < 0, "a label must have one leaf");
+      part.leaf[tree.label[v]] = int32_t(v);
+      ++part.leaves;
+      continue;
+    }
+    if (part.has_only_leaves(int32_t(v))) ++part.leaf_families;
+    part.family_chunk[v] = chunk;
+    std::fill(part.parent.begin() + tree.first_child[v], part.parent.begin() + tree.first_child[v + 1], int32_t(v));
+    chunk += (tree.first_child[v + 1] - tree.first_child[v] + kChunkWidth - 1) / kChunkWidth;
+  }
+  part.checked = std::make_unique<std::atomic<bool>[]>(size_t(chunks.chunks));
+  return part;
 }
 
 }  // namespace
@@ -43,43 +82,27 @@ void check_tree(const TreeView& tree, int64_t labels) {
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
                int link)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
-  require(!trees.empty(), "it must have at least one tree");
+  if (trees.empty()) throw std::invalid_argument("the model is damaged: it must have at least one tree");
   int64_t first_node = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
-    check_tree(trees[t], labels);
-    Part part{trees[t], chunks[t], {}, {}, {}, first_node, 0, 0, nullptr};
-    const TreeView& tree = part.tree;
-    first_node += tree.nodes;
-    require(part.chunks.features == features_, "the trees must have the same number of features");
-    const std::vector<int32_t> nodes = chunk_nodes(tree);
-    require(int64_t(nodes.size()) == part.chunks.chunks + 1 && std::equal(nodes.begin(), nodes.end(), part.chunks.node),
-            "the weight chunks must follow the tree");
-    check_ranges(part.chunks.word, part.chunks.chunks, sizes[2 * t], "the weights' words are out of order");
-    check_ranges(part.chunks.byte, part.chunks.chunks, sizes[2 * t + 1], "the weights' bytes are out of order");
-    part.parent.assign(tree.nodes, -1);
-    part.leaf.assign(labels, -1);
-    part.family_chunk.assign(tree.nodes, -1);
-    int32_t chunk = 0;
-    for (int64_t v = 0; v < tree.nodes; ++v) {
-      if (tree.is_leaf(v)) {
-        require(part.leaf[tree.label[v]] < 0, "a label must have one leaf");
-        part.leaf[tree.label[v]] = int32_t(v);
-        ++part.leaves;
-        continue;
-      }
-      if (part.has_only_leaves(int32_t(v))) ++part.leaf_families;
-      part.family_chunk[v] = chunk;
-      std::fill(part.parent.begin() + tree.first_child[v], part.parent.begin() + tree.first_child[v + 1], int32_t(v));
-      chunk += (tree.first_child[v + 1] - tree.first_child[v] + kChunkWidth - 1) / kChunkWidth;
+    try {
+      require(chunks[t].features == features_, "the trees must have the same number of features");
+      parts_.push_back(checked_part(trees[t], chunks[t], &sizes[2 * t], labels, first_node));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("the model is damaged: in tree" + std::to_string(t) + ", " + error.what() + ".");
     }
-    part.checked = std::make_unique<std::atomic<bool>[]>(size_t(part.chunks.chunks));
-    parts_.push_back(std::move(part));
+    first_node += trees[t].nodes;
   }
 }
 
 Forest::~Forest() = default;
 
 int64_t Forest::nodes() const { return parts_.back().first_node + parts_.back().tree.nodes; }
+
+void Forest::check(int threads, Work& work) const {
+  for (const Part& part : parts_)
+    work.for_each(part.chunks.chunks, threads, [&](int64_t chunk, int) { check_once(part, chunk); });
+}
 
 ChunkEntries Forest::chunk_entries(int64_t tree, int64_t chunk) const {
   const ChunkView& chunks = parts_[size_t(tree)].chunks;

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import ModelError
+from longleaf._validation import ModelError, check_choice
 from longleaf.br import BR
 from longleaf.estimator import LabelEstimator
+from longleaf.io._schema import (
+    ListOf,
+    Object,
+    Optional,
+    anything,
+    check_arrays,
+    check_saved,
+    check_some_string,
+    check_string,
+)
 from longleaf.io.storage import Folder, pack_strings, unpack_strings
 from longleaf.plt import PLT
 from longleaf.text.tags import Objects, as_objects
@@ -48,35 +58,66 @@ def to_arrays(
         "vectorizer": vectorizer_meta,
         "fields": dict(fields),
     }
-    return meta, arrays
+    return check_saved(meta, SCHEMA), arrays
+
+
+SCHEMA = Object(
+    {
+        "estimator": Object({"kind": partial(check_choice, choices=ESTIMATORS), "meta": Object()}),
+        "vectorizer": Object(
+            optional=dict.fromkeys(TextVectorizer._get_param_names(), anything), closed=True
+        ),
+        "fields": Object(
+            optional={
+                "text": Optional(ListOf(check_string)),
+                "tags": Optional(check_string),
+                "id": Optional(check_string),
+                "separator": Optional(check_some_string),
+            },
+            closed=True,
+        ),
+    }
+)
+"""What ``model.json`` must hold of a tagger; its estimator and its vectorizer check their own."""
 
 
 def from_folder(folder: Folder) -> dict[str, Any]:
     """Give the attributes of the tagger that `to_arrays` turned into arrays."""
+    SCHEMA(folder.meta, folder.meta_name)
     inner = folder.meta["estimator"]
-    if inner["kind"] not in ESTIMATORS:
-        raise ModelError(
-            f"a tagger's estimator must be one of {', '.join(ESTIMATORS)}; got {inner['kind']!r}."
-        )
-    part = Folder(inner["kind"], inner["meta"], folder.part("estimator"))
+    part = Folder(inner["kind"], inner["meta"], folder.part("estimator"), "estimator/")
     estimator = ESTIMATORS[inner["kind"]]._from_folder(part)
-    vectorizer = TextVectorizer.from_state(folder.meta["vectorizer"], folder.part("vectorizer"))
+    try:
+        vectorizer = TextVectorizer.from_state(folder.meta["vectorizer"], folder.part("vectorizer"))
+    except ValueError as error:
+        raise ModelError(f"its vectorizer is damaged: {error}") from None
     tags = _unpacked(folder, "tags")
     if len(tags) != estimator.n_labels_ or vectorizer.idf_.size != estimator.n_features_in_:
         raise ModelError(
             f"its estimator must have {len(tags)} labels and {vectorizer.idf_.size} features, as tags and "
             f"vectorizer have; it has {estimator.n_labels_} and {estimator.n_features_in_}."
         )
-    names = None
-    if "names/tags/bytes" in folder.arrays:
-        names = dict(zip(_unpacked(folder, "names/tags"), _unpacked(folder, "names/names"), strict=True))
+    numbers = {tag: number for number, tag in enumerate(tags)}
+    if len(numbers) != len(tags):
+        raise ModelError("tags must differ from each other.")
     return {
         "estimator_": estimator,
         "vectorizer_": vectorizer,
         "classes_": as_objects(tags),
+        "_numbers": numbers,  # that suggesting would have to make
         "fields_": folder.meta["fields"],
-        "names": names,
+        "names": _names(folder),
     }
+
+
+def _names(folder: Folder) -> dict[str, str] | None:
+    """Give the readable names of tags, if there are any."""
+    if not any(name.startswith("names/") for name in folder.arrays):
+        return None
+    tags, names = _unpacked(folder, "names/tags"), _unpacked(folder, "names/names")
+    if len(tags) != len(names):
+        raise ModelError(f"names must have as many tags as names; got {len(tags)} and {len(names)}.")
+    return dict(zip(tags, names, strict=True))
 
 
 def _packed(name: str, strings: list[str]) -> Arrays:
@@ -85,4 +126,6 @@ def _packed(name: str, strings: list[str]) -> Arrays:
 
 
 def _unpacked(folder: Folder, name: str) -> list[str]:
-    return unpack_strings(np.asarray(folder.arrays[f"{name}/bytes"]), folder.arrays[f"{name}/offsets"])
+    data, offsets = f"{name}/bytes", f"{name}/offsets"
+    check_arrays(folder.arrays, {data: "uint8", offsets: "int64"})
+    return unpack_strings(folder.arrays[data], folder.arrays[offsets])

@@ -14,8 +14,10 @@ import scipy.sparse as sp
 from longleaf import _core
 from longleaf._indicator import ready_indicator
 from longleaf._numbers import MOST_LABELS as _MOST_LABELS
+from longleaf._numbers import MOST_ROWS as MOST_ROWS
 from longleaf._numbers import check_choice as check_choice
 from longleaf._numbers import check_count as check_count
+from longleaf._numbers import check_flag as check_flag
 from longleaf._numbers import check_number as check_number
 from longleaf._numbers import check_pair as check_pair
 from longleaf._numbers import check_path as check_path

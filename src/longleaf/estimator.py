@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
+from longleaf._params import CHECKS, STORED
 from longleaf._validation import (
     LabelsLike,
     Rows,
@@ -21,11 +22,11 @@ from longleaf._validation import (
     check_count,
     check_features,
     check_labels,
-    check_number,
     check_threads,
     is_label_lists,
 )
 from longleaf.io import storage
+from longleaf.io._schema import Check, Object, anything, check_saved
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.search.prepared import PreparedTrees
 from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
@@ -34,17 +35,11 @@ from longleaf.training.data import DataSizes
 from longleaf.training.job import Trained, TrainingJob, TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf.training.run import run
-from longleaf.training.solver import (
-    COST_SCALES,
-    LOSSES,
-    MOST_THRESHOLD,
-    SolverSettings,
-    check_bias,
-    check_cost,
-    link_of,
-)
+from longleaf.training.solver import SolverSettings, link_of
 from longleaf.trees.label_tree import LabelTree
-from longleaf.weights.files import attributes_from, params_from, plain, to_arrays
+from longleaf.weights.files import attributes_from, meta_schema, params_from, plain, to_arrays
+
+_SOLVER = ("tolerance", "max_epochs", "threshold", "bias", "weight_bits")
 
 MOST_CELLS = 2**31 - 1  # of a result: beyond this k is a slip, and memory would run out
 
@@ -199,9 +194,6 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _job(self) -> TrainingJob:
         """Check all settings of a training."""
-        check_count(self.k, "k")
-        link_of(self.loss, self.hinge_power)
-        check_constants(self.propensity)
         return TrainingJob(
             kind=self.kind,
             params=self.get_params(deep=False),
@@ -209,28 +201,22 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             settings=self._solver_settings(),
             weigh=self._weigh,
             source=self._tree_source(),
-            n_trees=check_count(self.n_trees, "n_trees"),
+            n_trees=int(self.n_trees),
             random_state=self.random_state,
             threads=check_threads(self.n_jobs),
         )
 
     def _solver_settings(self) -> SolverSettings:
-        loss = check_choice(self.loss, "loss", LOSSES)
-        if self.weight_bits not in (8, 32):
-            raise ValueError(f"weight_bits must be 8 or 32; got {self.weight_bits!r}.")
+        """Check all parameters that do not depend on the kind of trees; return those of the solver."""
+        checked = {name: check(getattr(self, name), name) for name, check in CHECKS.items()}
+        loss, C, C_scale = (checked[name] for name in ("loss", "C", "C_scale"))
         return SolverSettings(
             loss=loss,
-            C=check_cost(self.default_costs[loss] if self.C is None else self.C),
-            tolerance=check_number(self.tolerance, "tolerance", low=0, high=1, open_low=True),
-            max_epochs=check_count(self.max_epochs, "max_epochs"),
-            threshold=check_number(self.threshold, "threshold", low=0, high=MOST_THRESHOLD),
-            bias=check_bias(self.bias),
+            C=self.default_costs[loss] if C is None else C,
             positive_weight=check_positive_weight(self.positive_weight, self.named_positive_weights),
-            C_scale=check_choice(
-                self.default_scales[loss] if self.C_scale is None else self.C_scale, "C_scale", COST_SCALES
-            ),
-            weight_bits=self.weight_bits,
+            C_scale=self.default_scales[loss] if C_scale is None else C_scale,
             inverse_prior=self.positive_weight == INVERSE_PRIOR,
+            **{name: checked[name] for name in _SOLVER},
         )
 
     def _inverse_propensities(self, sizes: DataSizes) -> npt.NDArray[np.float64]:
@@ -434,19 +420,34 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         arrays = to_arrays(self.label_counts_, self.trees_, self.weights_)
         if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
             arrays["feature_mass"] = self.feature_mass_
-        return meta, arrays
+        return check_saved(meta, self._schema()), arrays
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
         """Make a model of what `_to_arrays` gave."""
+        cls._schema()(folder.meta, folder.meta_name)
         params, attributes = params_from(folder.meta), attributes_from(folder)
-        if params.get("tree", "") is None:  # a tree of the user's own
+        if not isinstance(params.get("tree", ""), str):  # trees of the user's own
             trees = attributes["trees_"]
             params["tree"] = trees[0] if len(trees) == 1 else trees
         model = cls(**params)
         model.__dict__.update(attributes)
         model._prepare()
         return model
+
+    @classmethod
+    def _schema(cls) -> Object:
+        """Say what the metadata of a saved model must be."""
+        names = cls.named_positive_weights
+        checks: dict[str, Check] = {
+            **STORED,
+            "positive_weight": lambda value, name: check_positive_weight(value, names, name),
+        }
+        return meta_schema({name: checks.get(name, anything) for name in cls._get_param_names()})
+
+    def _verify(self) -> None:
+        """Check all that is not checked before it is needed."""
+        self._prepare().forest.check(check_threads(self.n_jobs))
 
     def _plain_params(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}

@@ -25,7 +25,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimato
     path : str or path
         The model's folder.
     verify : bool
-        Whether to check every byte; sizes, format and the trees' structure are always checked.
+        Whether to check every byte, and all that the weights and words say; sizes, format, settings and the
+        trees' structure are always checked.
 
     Raises
     ------
@@ -35,9 +36,22 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimato
     folder = load_folder(path, verify=verify)
     if folder.kind not in KINDS:
         raise ModelError(
-            f"{os.fspath(path)} holds a model of kind {folder.kind!r}; known are {', '.join(KINDS)}."
+            f"{os.fspath(path)} holds a model of kind {folder.kind!r:.80}; known are {', '.join(KINDS)}."
         )
     try:
-        return KINDS[folder.kind]._from_folder(folder)
-    except (KeyError, TypeError, ValueError) as error:
+        model = KINDS[folder.kind]._from_folder(folder)
+        if verify:
+            _verify(model)
+    except ValueError as error:
         raise ModelError(f"{os.fspath(path)} is not a whole model: {error}") from error
+    return model
+
+
+def _verify(model: LabelEstimator | Tagger) -> None:
+    """Check all that is otherwise not looked at before it is needed."""
+    if isinstance(model, Tagger):
+        vectorizer = model.vectorizer_
+        if vectorizer.hashing is None and len(vectorizer.vocabulary_) != vectorizer.idf_.size:
+            raise ModelError("the terms of its vectorizer must differ from each other.")
+        model = model.estimator_
+    model._verify()

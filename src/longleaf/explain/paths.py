@@ -58,7 +58,10 @@ def label_path(model: LabelEstimator, tree: int, label: int, features: Ints, val
 
 def path_nodes(tree: LabelTree, label: int) -> Ints:
     """List the nodes from below the root down to the leaf of `label`."""
-    node = int(np.flatnonzero(tree.label == label)[0])
+    leaves = np.flatnonzero(tree.label == label)
+    if not len(leaves):
+        raise ValueError(f"label must have a leaf in every tree to be explained; {label} does not.")
+    node = int(leaves[0])
     nodes = []
     while node > 0:
         nodes.append(node)

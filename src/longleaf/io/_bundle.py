@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from longleaf._validation import DataError
+from longleaf._validation import DataError, check_count
 from longleaf.io._manifest import check_dtype, checksum
 from longleaf.io._replace import sync_directory
+from longleaf.io._schema import Object
 
 UNFINISHED = ".unfinished"
 """How the name of a file ends while it is written."""
@@ -26,6 +27,7 @@ _MAGIC = b"LLBNDL1\n"
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
 _CRC_BYTES = 4
+_MOST_LENGTH = 2**59
 
 Layout = dict[str, tuple[np.dtype[Any], int]]
 """Arrays by name: their dtype and length. All are one-dimensional."""
@@ -111,12 +113,32 @@ def open_bundle(path: Path) -> Bundle:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise DataError(f"{path} is not a bundle of arrays of this format.")
         length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    layout: Layout = {}
-    for name, (dtype, n) in header["arrays"].items():
-        check_dtype(dtype)
-        layout[name] = np.dtype(dtype), n
-    return Bundle(path, header["meta"], layout, _aligned(len(_MAGIC) + 8 + length))
+        try:
+            header = _HEADER(json.loads(file.read(min(length, size))), "its header")
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path} is damaged: {error}") from None
+    layout: Layout = {name: (np.dtype(dtype), n) for name, (dtype, n) in header["arrays"].items()}
+    start = _aligned(len(_MAGIC) + 8 + length)
+    if not layout or start + _size(layout) + _CRC_BYTES != size:
+        raise DataError(f"{path} is damaged: it must have as many bytes as its arrays; got {size}.")
+    return Bundle(path, header["meta"], layout, start)
+
+
+def _check_entry(value: Any, name: str) -> None:
+    """Refuse what is not the type and length of an array."""
+    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str):
+        raise ValueError(f"{name} must be a type and a length; got {value!r:.80}.")
+    check_dtype(value[0])
+    check_count(value[1], name, low=0, high=_MOST_LENGTH)
+
+
+def _check_entries(value: Any, name: str) -> None:
+    """Refuse what is not an object of such."""
+    for key, entry in Object()(value, name).items():
+        _check_entry(entry, f"{name}.{key:.80}")
+
+
+_HEADER = Object({"meta": Object(optional={"facts": Object()}), "arrays": _check_entries})
 
 
 def _is_intact(file: BinaryIO, size: int) -> bool:

@@ -23,6 +23,7 @@ _CHECKSUM = "crc32"
 _NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _HEX = re.compile(r"[0-9a-f]{8}")
 _MAX_DIMENSIONS = 32
+_MOST_DEPTH = 32
 _DTYPES = frozenset(
     ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16")
 )
@@ -66,14 +67,14 @@ def check_name(name: str) -> None:
     """Refuse an array name that could lead out of the folder or clash with another."""
     if not _NAME.fullmatch(name):
         raise ModelError(
-            f"An array's name must be letters, digits, _ and -, in parts joined by /; got {name!r}."
+            f"An array's name must be letters, digits, _ and -, in parts joined by /; got {name!r:.80}."
         )
 
 
 def check_dtype(dtype: str) -> None:
     """Refuse what is not a plain little-endian number or boolean."""
     if dtype not in _DTYPES:
-        raise ModelError(f"An array's dtype must be one of {', '.join(sorted(_DTYPES))}; got {dtype!r}.")
+        raise ModelError(f"An array's dtype must be one of {', '.join(sorted(_DTYPES))}; got {dtype!r:.80}.")
 
 
 def render(manifest: Manifest) -> bytes:
@@ -119,10 +120,10 @@ def parse(raw: bytes, where: str) -> Manifest:
         raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} says otherwise.")
     version = body.get("format_version")
     if type(version) is not int or version < 1:
-        raise ModelError(f"The format version of {where} must be a positive integer; got {version!r}.")
+        raise ModelError(f"The format version of {where} must be a positive integer; got {version!r:.80}.")
     if version > FORMAT_VERSION:
         raise ModelError(
-            f"{where} was written by a newer longleaf (format {version}); "
+            f"{where} was written by a newer longleaf (format {version!s:.20}); "
             f"this one reads up to {FORMAT_VERSION}."
         )
     _check_seal(raw, body, where)
@@ -161,7 +162,19 @@ def _parse_object(raw: bytes, where: str) -> dict[str, Any]:
         raise ModelError(f"{MANIFEST} in {where} must be JSON; {error}.") from None
     if not isinstance(body, dict):
         raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} holds no object.")
+    if _depth(body) > _MOST_DEPTH:
+        raise ModelError(f"{MANIFEST} in {where} must be nested at most {_MOST_DEPTH} deep.")
     return body
+
+
+def _depth(value: Any) -> int:
+    """Say how deep lists and objects are nested."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        inside = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [below for items in inside for below in items if isinstance(below, dict | list)]
+    return depth
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,7 +182,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ModelError(f"a name must occur once; {twice!r} occurs {names.count(twice)} times.")
+        raise ModelError(f"a name must occur once; {twice!r:.80} occurs {names.count(twice)} times.")
     return result
 
 

@@ -45,6 +45,13 @@ class Folder:
     kind: str
     meta: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
+    place: str = ""
+    """Of a model inside another: its place there, which ends in a slash."""
+
+    @property
+    def meta_name(self) -> str:
+        """What errors call the metadata."""
+        return f"{MANIFEST}'s meta" + "".join(f".{part}.meta" for part in self.place.split("/")[:-1])
 
     def part(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return the arrays of one sub-folder, by their names inside it (``part("tree0")``)."""
@@ -222,7 +229,7 @@ def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[
     try:
         return [raw[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
     except UnicodeDecodeError as error:
-        raise ModelError(f"Packed strings must be UTF-8; got {error.object!r}.") from None
+        raise ModelError(f"Packed strings must be UTF-8; got {error.object!r:.80}.") from None
 
 
 def _check_metadata(kind: str, meta: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf._validation import (
+    MOST_ROWS,
     LabelsLike,
     check_count,
     check_labels,
@@ -126,7 +127,7 @@ def inverse_propensity_from_counts(
             "Label counts must be known for propensities, and so for tail above 0; this model was imported "
             "without them, so import it again with label_counts (on the command line --data or --counts)."
         )
-    check_count(n_rows, "n_rows")
+    check_count(n_rows, "n_rows", high=MOST_ROWS)
     check_number(a, "a", low=0, high=MOST_A)
     check_number(b, "b", low=0, high=MOST_B, open_low=True)
     rows_with = check_per_label(counts, None, "counts")

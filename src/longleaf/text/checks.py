@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._numbers import check_threads
+from longleaf._numbers import check_flag, check_threads
+from longleaf.io._schema import check_arrays, check_range
 
 
 def check_parameters(parameters: dict[str, Any]) -> None:
@@ -24,11 +26,13 @@ def check_parameters(parameters: dict[str, Any]) -> None:
     _check_ngram_range("ngram_range", parameters["ngram_range"])
     _check_document_frequency("min_df", parameters["min_df"])
     _check_document_frequency("max_df", parameters["max_df"])
+    for name in ("lowercase", "sublinear_tf", "use_idf", "smooth_idf"):
+        check_flag(parameters[name], name)
     check_threads(parameters["n_jobs"])
     for name in ("max_features", "hashing"):
         value = parameters[name]
         if value is not None and not (_is_integer(value) and 1 <= value < 2**31):
-            raise ValueError(f"{name} must be None or an integer from 1 to 2**31 - 1; got {value!r}.")
+            raise ValueError(f"{name} must be None or an integer from 1 to 2**31 - 1; got {value!r:.80}.")
     if parameters["char_ngram_range"] is not None:
         _check_ngram_range("char_ngram_range", parameters["char_ngram_range"])
         if parameters["analyzer"] != "word":
@@ -39,33 +43,33 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         raise ValueError("max_features must be None with hashing, which sets the number of columns itself.")
 
 
-def check_array(array: npt.NDArray[Any], dtype: npt.DTypeLike, name: str) -> None:
-    """Raise ValueError unless a saved array is of the type that it was saved with, in one dimension."""
-    if array.dtype != dtype or array.ndim != 1:
-        raise ValueError(
-            f"{name} must be {np.dtype(dtype)} in one dimension; got {array.dtype} of shape {array.shape}."
-        )
+ARRAYS = {"term_bytes": "uint8", "term_offsets": "int64", "idf": "float32"}
+"""What a fitted vectorizer has, and the types."""
+
+MOST_IDF = 1e6
+"""The logarithm of any number of texts is far below."""
 
 
-def check_offsets(offsets: npt.NDArray[np.int64], n_bytes: int, n_columns: int, hashing: int | None) -> None:
+def check_state(arrays: Mapping[str, npt.NDArray[Any]], hashing: int | None) -> None:
     """Raise ValueError unless a saved vocabulary is whole: native code trusts it.
 
     Parameters
     ----------
-    offsets : numpy.ndarray of int64
-        Where terms begin, and the end.
-    n_bytes, n_columns : int
-        Sizes of the terms' bytes and of the weights.
+    arrays : mapping of str to array
+        ``term_bytes``, ``term_offsets`` and ``idf``.
     hashing : int or None
         The number of hashed columns.
     """
-    n_terms = 0 if hashing is not None else n_columns
-    if hashing is not None and n_columns != hashing:
-        raise ValueError(f"idf must have {hashing} entries, as hashing says; got {n_columns}.")
+    check_arrays(arrays, ARRAYS)
+    n_bytes, offsets, idf = len(arrays["term_bytes"]), arrays["term_offsets"], arrays["idf"]
+    n_terms = 0 if hashing is not None else idf.size
+    if hashing is not None and idf.size != hashing:
+        raise ValueError(f"idf must have {hashing} entries, as hashing says; got {idf.size}.")
     if offsets.shape != (n_terms + 1,):
         raise ValueError(f"term_offsets must have {n_terms + 1} entries; got {offsets.size}.")
-    if offsets[0] != 0 or offsets[-1] != n_bytes or (np.diff(offsets) < 0).any():
+    if offsets[0] != 0 or offsets[-1] != n_bytes or (offsets[1:] < offsets[:-1]).any():
         raise ValueError(f"term_offsets must rise from 0 to {n_bytes}, the size of term_bytes.")
+    check_range(idf, 0, MOST_IDF, "idf")
 
 
 def _is_integer(value: object) -> bool:
@@ -74,17 +78,18 @@ def _is_integer(value: object) -> bool:
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r:.80}.")
 
 
 def _check_ngram_range(name: str, value: Any) -> None:
     whole = isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_integer, value))
     if not whole or not 1 <= value[0] <= value[1] < 2**31:
-        raise ValueError(f"{name} must be two integers, 1 <= shortest <= longest; got {value!r}.")
+        raise ValueError(f"{name} must be two integers, 1 <= shortest <= longest; got {value!r:.80}.")
 
 
 def _check_document_frequency(name: str, value: Any) -> None:
     count = _is_integer(value) and value >= 1
     share = isinstance(value, float | np.floating) and 0 <= value <= 1
     if not count and not share:
-        raise ValueError(f"{name} must be an integer of at least 1 or a float from 0 to 1; got {value!r}.")
+        found = f"{value!r:.80}"
+        raise ValueError(f"{name} must be an integer of at least 1 or a float from 0 to 1; got {found}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _core
 from longleaf._numbers import check_threads
+from longleaf.io.storage import unpack_strings
 from longleaf.text.batches import batches
 from longleaf.text.characters import character_table
-from longleaf.text.checks import check_array, check_offsets, check_parameters
+from longleaf.text.checks import ARRAYS, check_parameters, check_state
 from longleaf.text.columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
 
 _ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
@@ -180,9 +180,8 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.hashing is not None:
             return np.array([f"hash{column}" for column in range(self.hashing)], dtype=object)
-        data, ends = self.term_bytes_.tobytes(), self.term_offsets_.tolist()
-        names = np.empty(len(ends) - 1, dtype=object)
-        names[:] = [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
+        names = np.empty(len(self.term_offsets_) - 1, dtype=object)
+        names[:] = unpack_strings(self.term_bytes_, self.term_offsets_)
         return names
 
     @property
@@ -202,6 +201,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
             ``term_bytes``, ``term_offsets`` and ``idf``.
         """
         check_is_fitted(self)
+        check_parameters(self.get_params())  # what could not be read back is not written
         parameters = {name: _plain(value) for name, value in self.get_params().items()}
         return parameters, {
             "term_bytes": self.term_bytes_,
@@ -226,12 +226,8 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in parameters.items()}
         made = cls(**given)
         check_parameters(made.get_params())
-        for name, dtype in (("term_bytes", np.uint8), ("term_offsets", np.int64), ("idf", np.float32)):
-            check_array(arrays[name], dtype, name)
-        made.term_bytes_ = np.asarray(arrays["term_bytes"])
-        made.term_offsets_ = np.asarray(arrays["term_offsets"])
-        made.idf_ = np.asarray(arrays["idf"])
-        check_offsets(made.term_offsets_, made.term_bytes_.size, made.idf_.size, made.hashing)
+        check_state(arrays, made.hashing)
+        made.term_bytes_, made.term_offsets_, made.idf_ = (np.asarray(arrays[name]) for name in ARRAYS)
         return made
 
     def __getstate__(self) -> dict[str, Any]:

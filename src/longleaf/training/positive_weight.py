@@ -37,14 +37,14 @@ Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[Any]
 
 
-def check_positive_weight(value: object, names: Sequence[str]) -> float:
+def check_positive_weight(value: object, names: Sequence[str], name: str = "positive_weight") -> float:
     """Give a weight as a number above 0, and 1 for one of the names."""
     if not isinstance(value, str):
-        return check_number(value, "positive_weight", low=0, high=MOST_WEIGHT, open_low=True)
+        return check_number(value, name, low=0, high=MOST_WEIGHT, open_low=True)
     if value not in names:
-        known = ["a number above 0", *(f'"{name}"' for name in names)]
-        choice = f"{', '.join(known[:-1])} or {known[-1]}" if names else known[0]
-        raise ValueError(f"positive_weight must be {choice}; got {value!r}.")
+        known = ["a number above 0", *(f'"{choice}"' for choice in names)]
+        choices = f"{', '.join(known[:-1])} or {known[-1]}" if names else known[0]
+        raise ValueError(f"{name} must be {choices}; got {value!r:.80}.")
     return 1.0
 
 

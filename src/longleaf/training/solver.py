@@ -32,8 +32,8 @@ MOST_COST = 1e30
 MOST_BIAS = 10.0
 """Rows have length 1: beside a larger bias they hardly count, and training does not get to its end."""
 
-MOST_THRESHOLD = 1e30
-"""No weight is larger."""
+MOST_THRESHOLD = 1e15
+"""Native code takes no larger weight."""
 
 
 def link_of(loss: str, hinge_power: int) -> int:
@@ -43,14 +43,14 @@ def link_of(loss: str, hinge_power: int) -> int:
     return LOGISTIC_LINK if loss == "log" else power
 
 
-def check_cost(value: object) -> float:
-    """Give a cost C."""
-    return check_number(value, "C", low=0, high=MOST_WEIGHT, open_low=True)
+def check_cost(value: object, name: str = "C") -> float:
+    """Return the cost of an error."""
+    return check_number(value, name, low=0, high=MOST_WEIGHT, open_low=True)
 
 
-def check_bias(value: object) -> float:
-    """Give the value of the bias feature."""
-    return check_number(value, "bias", low=-MOST_BIAS, high=MOST_BIAS)
+def check_bias(value: object, name: str = "bias") -> float:
+    """Return the value of the bias feature."""
+    return check_number(value, name, low=-MOST_BIAS, high=MOST_BIAS)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from longleaf.trees.label_tree import LabelTree
 CLUSTERED = ("kmeans", "merged", "unbalanced")
 """The trees that come from clusters of labels."""
 
+TREES = (*CLUSTERED, "complete", "random", "huffman")
+"""All that have names."""
+
 KMEANS_ITERATIONS, KMEANS_TOLERANCE = 4, 1e-4
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
+from longleaf._numbers import MOST_LABELS, MOST_ROWS
 from longleaf._validation import ModelError, check_count
+from longleaf.io._schema import Check, ListOf, Object, check_arrays, check_range, check_string
 from longleaf.io.storage import Folder
+from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.trees.label_tree import LabelTree
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -28,39 +32,96 @@ def to_arrays(
     return arrays
 
 
+LABELS = {"label_counts": "int64"}
+TREE = {
+    "first_child": "int32",
+    "label": "int32",
+    "node": "int32",
+    "dense": "uint8",
+    "word": "int64",
+    "byte": "int64",
+    "weights": "int64",
+    "page_words": "uint64",
+    "page_first": "uint32",
+    "words": "uint32",
+    "bytes": "uint8",
+    "low": "float32",
+    "step": "uint32",
+    "bias": "float32",
+}
+"""The arrays of a tree and its weights; `longleaf._core.Forest` checks what they hold."""
+
+MOST_MASS = 2**62
+"""Of a feature; what a life of learning adds up to is far less."""
+
+ORIGIN = Object(optional={"settings": Object(), "tuning": Object(), "updates": ListOf(Object())})
+
+
+def meta_schema(params: Mapping[str, Check]) -> Object:
+    """Say what ``model.json`` must hold of a model with these parameters."""
+    return Object(
+        {
+            "params": Object(optional=params, closed=True),
+            "trees": check_count,
+            "rows": partial(check_count, low=0, high=MOST_ROWS),
+            "features": partial(check_count, low=0, high=MOST_LABELS),
+            "origin": ORIGIN,
+        },
+        {"feature_names": ListOf(check_string)},
+    )
+
+
 def params_from(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Give the estimator's parameters; JSON knows no tuples."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in meta["params"].items()}
 
 
 def attributes_from(folder: Folder) -> dict[str, Any]:
-    """Give the attributes of the fitted model that `to_arrays` turned into arrays."""
-    meta = folder.meta
-    parts = [folder.part(f"tree{t}") for t in range(meta["trees"])]
+    """Give the attributes of the fitted model that `to_arrays` turned into arrays.
+
+    Parameters
+    ----------
+    folder : Folder
+        Its metadata have been checked by `meta_schema`.
+    """
+    meta, features = folder.meta, folder.meta["features"]
+    check_arrays(folder.arrays, LABELS, folder.place)
     label_counts = folder.arrays["label_counts"]
+    check_range(label_counts, UNKNOWN_COUNT, meta["rows"], f"{folder.place}label_counts.npy")
+    parts = []
+    for t in range(meta["trees"]):
+        parts.append(folder.part(f"tree{t}"))
+        check_arrays(parts[t], TREE, f"{folder.place}tree{t}/")
     attributes = {
         "trees_": [LabelTree(part.pop("first_child"), part.pop("label")) for part in parts],
         "weights_": parts,
         "label_counts_": label_counts,
-        "n_rows_": check_count(meta["rows"], "rows", low=0),
-        "n_features_in_": check_count(meta["features"], "features", low=0),
+        "n_rows_": meta["rows"],
+        "n_features_in_": features,
         "n_labels_": len(label_counts),
         "origin_": meta["origin"],
     }
     if "feature_mass" in folder.arrays:
-        attributes["feature_mass_"] = _check_mass(folder.arrays["feature_mass"], meta["features"])
+        attributes["feature_mass_"] = _checked_mass(folder, features)
     if "feature_names" in meta:
-        attributes["feature_names_in_"] = np.array(meta["feature_names"], dtype=object)
+        attributes["feature_names_in_"] = _checked_names(folder, features)
     return attributes
 
 
-def _check_mass(mass: npt.NDArray[Any], n_features: int) -> npt.NDArray[Any]:
-    if mass.dtype != np.int64 or mass.shape != (n_features,):
-        raise ModelError(
-            f"feature_mass must be int64 of shape ({n_features},), one per feature; "
-            f"got {mass.dtype} of shape {mass.shape}."
-        )
+def _checked_mass(folder: Folder, n_features: int) -> npt.NDArray[Any]:
+    check_arrays(folder.arrays, {"feature_mass": "int64"}, folder.place)
+    mass = folder.arrays["feature_mass"]
+    if len(mass) != n_features:
+        raise ModelError(f"{folder.place}feature_mass.npy must have {n_features} numbers; got {len(mass)}.")
+    check_range(mass, 0, MOST_MASS, f"{folder.place}feature_mass.npy")
     return mass
+
+
+def _checked_names(folder: Folder, n_features: int) -> npt.NDArray[Any]:
+    names = folder.meta["feature_names"]
+    if len(names) != n_features:
+        raise ModelError(f"{folder.meta_name}.feature_names must have {n_features} names; got {len(names)}.")
+    return np.array(names, dtype=object)
 
 
 def plain(value: Any) -> Any:

@@ -1,0 +1,126 @@
+"""What a model folder must hold, said as data: a check for every field of its JSON, a line for every array.
+
+A check takes a value and what to call it, and raises ValueError with one sentence where it is not what it
+must be; `longleaf._numbers` has those of numbers and choices. Here are the ones that put them together.
+Fields that are not named are left alone: a later version may have written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf._validation import ModelError
+
+Check = Callable[[Any, str], Any]
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object whose fields have a check each; those of ``optional`` may be missing."""
+
+    required: Mapping[str, Check] = field(default_factory=dict)
+    optional: Mapping[str, Check] = field(default_factory=dict)
+    closed: bool = False  # whether it may have no other fields
+
+    def __call__(self, value: Any, name: str) -> dict[str, Any]:
+        """Give the object."""
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} must be an object; got {value!r:.80}.")
+        missing = [key for key in self.required if key not in value]
+        if missing:
+            raise ValueError(f"{name} must have the field {missing[0]}; it has none.")
+        checks = {**self.required, **self.optional}
+        for key, item in value.items():
+            if key in checks:
+                checks[key](item, f"{name}.{key}")
+            elif self.closed:
+                raise ValueError(f"{name} must have no fields but {', '.join(checks)}; got {key!r:.80}.")
+        return value
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of things that have one check."""
+
+    check: Check
+
+    def __call__(self, value: Any, name: str) -> list[Any]:
+        """Give the list."""
+        if not isinstance(value, list):
+            raise ValueError(f"{name} must be a list; got {value!r:.80}.")
+        for number, item in enumerate(value):
+            self.check(item, f"{name}[{number}]")
+        return value
+
+
+@dataclass(frozen=True)
+class Optional:
+    """What may be null."""
+
+    check: Check
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """Give the value."""
+        return None if value is None else self.check(value, name)
+
+
+def anything(value: Any, name: str) -> Any:
+    """Give the value, whatever it is."""
+    return value
+
+
+def check_string(value: object, name: str) -> str:
+    """Give a string."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string; got {value!r:.80}.")
+    return value
+
+
+def check_some_string(value: object, name: str) -> str:
+    """Give a string that is not empty."""
+    if not (string := check_string(value, name)):
+        raise ValueError(f"{name} must not be empty.")
+    return string
+
+
+def check_saved(meta: dict[str, Any], schema: Object) -> dict[str, Any]:
+    """Give the metadata of a model that is to be saved; what could not be read back is refused."""
+    try:
+        return schema(meta, "meta")
+    except ValueError as error:
+        raise ModelError(f"A model must be sound to be saved: {error}") from None
+
+
+def check_arrays(arrays: Arrays, dtypes: Mapping[str, str], folder: str = "") -> None:
+    """Refuse arrays that are missing, of another type or of several dimensions.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        By their names in the folder; there may be others.
+    dtypes : mapping of str to str
+        NumPy's name of each array's type.
+    folder : str
+        Where they are, for errors.
+    """
+    for name, dtype in dtypes.items():
+        if name not in arrays:
+            raise ValueError(f"{folder}{name}.npy must be there; it is not.")
+        array = arrays[name]
+        if array.dtype != np.dtype(dtype) or array.ndim != 1:
+            raise ValueError(
+                f"{folder}{name}.npy must be a list of {dtype}; got {array.dtype} of shape {array.shape}."
+            )
+
+
+def check_range(array: npt.NDArray[Any], low: float, high: float, name: str) -> None:
+    """Refuse numbers outside limits, and what is not a number."""
+    if array.size and not (array.min() >= low and array.max() <= high):
+        bad = array[~((array >= low) & (array <= high))][0]
+        raise ValueError(f"{name} must hold numbers from {low:g} to {high:g}; got {bad}.")
