@@ -43,7 +43,7 @@ class PLT(LabelLearner):
     normalize : bool
         Whether rows are scaled to unit length.
     bias : float
-        The value of the bias feature; 0 for none. Every row has it, so that one of 1, as in the papers, ties
+        The value of the bias feature; 0 for none. Every row has it, so that one of 1, as others have, ties
         the rows to each other: training takes longer, and rare labels are found less well.
     threshold : float
         Weights of smaller magnitude are dropped.
@@ -64,8 +64,8 @@ class PLT(LabelLearner):
     weight_bits : {8, 32}
         8: a weight is stored as one of 254 values in nearly equal ratios, off by 3 % at most.
     hinge_power : int
-        Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The paper
-        has 2; 3 ranks better, above all with gains (``docs/performance.md``).
+        Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The
+        paper's code (napkinXC) has 2; 3 ranks better, above all with gains (``docs/performance.md``).
     propensity : (A, B)
         The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int
@@ -151,7 +151,10 @@ class PLT(LabelLearner):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
+        """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss.
+
+        C is 16, as in the scripts of its experiments; its text does not state it.
+        """
         return cls(**(preset("paper") | changes))
 
     def _weigh_labels(self, settings: SolverSettings) -> SolverSettings:
