@@ -21,7 +21,7 @@ from benchmarks.table import Record
 RESULT = speed.RESULTS / "scale.json"
 AMAZON_RESULT = speed.RESULTS / "scale-amazon.json"
 AMAZON = Cell("hierarchy", scale_cells.AMAZON_LABELS, scale_cells.AMAZON_ROWS, scale_cells.AMAZON_FEATURES)
-AMAZON_C = 32.0  # the paper's for Amazon-670K
+AMAZON_C = 32.0  # for Amazon-670K in the scripts of the paper's experiments
 GIB = 2**30
 SINGLE_ROWS = 100
 

@@ -23,10 +23,9 @@ if os.environ.get("LONGLEAF_SOURCE"):  # another version than the one that is in
     sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
     sys.path.insert(0, os.environ["LONGLEAF_SOURCE"])
 
-from longleaf.proxml import ProXML
-
 import longleaf as ll
 from longleaf import explain
+from longleaf.baselines.proxml import ProXML
 from longleaf.io import _arrays, _manifest
 from longleaf.io.storage import load_folder
 

@@ -146,6 +146,27 @@ def test_br_is_trained_on_texts_too(folder: Path, tmp_path: Path) -> None:
     assert isinstance(ll.load(tmp_path / "br.ll").estimator_, ll.BR)
 
 
+def test_a_text_field_that_is_not_read_is_named(tmp_path: Path) -> None:
+    rows = [{"text": f"law {n}", "tags": [f"t{n % 3}"]} for n in range(30)]
+    titled = [rows[0], *(row | {"title": "on oil"} for row in rows[1:])]
+    for name, some in (("plain", rows), ("titled", titled)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    train = ("train", "--trees", 1, "-o", tmp_path / "m.ll", "--force")
+    note = f"{tmp_path / 'titled.jsonl'}: the text is read from text and not from title; --text FIELD"
+    assert "not from" not in run(*train, tmp_path / "plain.jsonl").stderr
+    asking = (("evaluate",), ("predict", "-o", tmp_path / "answers.jsonl", "--force"))
+    for command in asking:
+        assert note in run(*command, tmp_path / "m.ll", tmp_path / "titled.jsonl").stderr
+        assert "not from" not in run(*command, tmp_path / "m.ll", tmp_path / "plain.jsonl").stderr
+    assert note in run(*train, tmp_path / "titled.jsonl").stderr, "the first row has no title"
+    both = ("--text", "title", "--text", "text")
+    assert "not from" not in run(*train, *both, tmp_path / "titled.jsonl").stderr
+    for command in asking:
+        said = run(*command, tmp_path / "m.ll", tmp_path / "plain.jsonl").stderr
+        assert "30 of 30 rows lacked a text field and were read without it" in said
+        assert "must have the field 'title'; it has none" in said
+
+
 # ------------------------------------------------------------ predict
 
 

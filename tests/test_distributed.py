@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
+from cli_helpers import COMMAND
 from longleaf._validation import check_labels
 from same import same_model
 
@@ -240,7 +242,10 @@ def test_the_command_line_trains_on_a_cluster(client, tmp_path, monkeypatch, cap
     ll.save_xmlc(tmp_path / "train.txt", X, Y)
     command = ["train", str(tmp_path / "train.txt"), "--trees", "1", "--max-leaf", "9", "-o"]
     assert main([*command, str(tmp_path / "alone")]) == 0
-    assert main([*command, str(tmp_path / "spread"), "--dask", client.scheduler.address]) == 0
+    # a process of its own, where no client is open that could stand in for the command's
+    own = [*COMMAND, *command, str(tmp_path / "spread"), "--dask", client.scheduler.address]
+    ended = subprocess.run(own, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
     alone, spread = (ll.load(tmp_path / name) for name in ("alone", "spread"))
     for name, array in alone.weights_[0].items():
         assert array.tobytes() == spread.weights_[0][name].tobytes()

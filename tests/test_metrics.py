@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import reference
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
+from longleaf.metrics._frequency import frequency_bins
 from longleaf.metrics._sums import RankingSums
 
 N_LABELS = 8
@@ -191,6 +192,32 @@ def test_a_bin_is_judged_only_if_a_row_has_one_of_its_labels():
 def test_labels_of_the_same_frequency_stay_together():
     assert [row.labels for row in frequency_table([[0]], [[0]], [2, 2, 2, 2])] == [4, 0, 0, 0]
     assert [row.labels for row in frequency_table([[0]], [[0]], [0, 0])] == [0, 0, 0, 2]
+
+
+def test_ties_do_not_empty_the_groups_of_a_small_catalogue():
+    for counts, groups in (
+        ([3, 2] + [1] * 20, [1, 1, 20]),  # half of all assignments, and 80 % of them, end among the ones
+        ([5, 4, 3, 2] + [1] * 50, [3, 1, 50]),
+        ([9] + [2] * 30 + [1] * 5, [1, 30, 5]),
+        ([9, 8] + [3] * 2 + [2, 1], [2, 2, 2]),  # where no tie is in the way, 50 % and 80 % as ever
+        ([100, 3, 2, 1], [1, 1, 2]),  # the head alone has 80 %: the torso is the next count
+        ([2, 2, 1, 1, 1], [2, 0, 3]),
+        ([2, 2, 2], [3, 0, 0]),
+    ):
+        found = frequency_table([[0]], [[0]], counts)
+        assert [row.labels for row in found] == [*groups, 0]
+
+
+@given(counts=st.lists(st.integers(0, 6), min_size=1, max_size=40))
+def test_three_counts_fill_three_groups_and_no_count_is_in_two(counts):
+    bins = frequency_bins(np.array(counts, np.float64))
+    seen = [count for count in counts if count]
+    assert len({(count, number) for count, number in zip(counts, bins, strict=True)}) == len(set(counts))
+    assert np.all((bins == 3) == (np.array(counts) == 0))
+    if len(set(seen)) >= 3:
+        assert {0, 1, 2} <= set(bins)
+    order = np.argsort(counts)[::-1]
+    assert np.all(np.diff(bins[order]) >= 0), "the rarer, the further down"
 
 
 @pytest.mark.parametrize(

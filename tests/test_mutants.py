@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from longleaf.explain import explain_row
+from longleaf.explain.row import explain_row
 from mutants import TEXTS, save_models
 from storage_models import edit_manifest
 from test_models import replace_array

@@ -1,7 +1,9 @@
 """Splits: every tag stays in training, nothing is lost, and the same seed gives the same."""
 
+import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import longleaf as ll
 from cli_helpers import complaint, fill, run, run_well
+from longleaf.io.tables import read_table
 from longleaf.split import DEV, TEST, TRAIN, split_rows
 
 LABELS = st.lists(st.lists(st.integers(0, 9), max_size=4, unique=True), min_size=1, max_size=60)
@@ -84,13 +87,80 @@ def test_a_table_is_split_without_losing_a_row_and_its_parts_train_a_model(tmp_p
     }
     assert [len(part) for part in found.values()] == [42, 6, 12]
     together = sorted((row for part in found.values() for row in part), key=lambda row: int(row["id"][1:]))
-    assert together == [
-        {"id": row["id"], "text": f"{row['title']} {row['body']}", "tags": row["on"]} for row in rows
-    ]
+    assert together == rows, "each row as it was, every field under its name"
     assert "r59" in {row["id"] for row in found["train"]}
     assert f"{tmp_path / 'parts' / 'train.jsonl'}: 42 rows, 4 tags" in result.stdout
-    run_well("train", tmp_path / "parts" / "train.jsonl", "-o", tmp_path / "m.ll", "--trees", 1)
+    run_well("train", tmp_path / "parts" / "train.jsonl", *fields, "-o", tmp_path / "m.ll", "--trees", 1)
     run_well("evaluate", tmp_path / "m.ll", tmp_path / "parts" / "test.jsonl")
+    assert "lacked" not in run("evaluate", tmp_path / "m.ll", tmp_path / "laws.jsonl").stderr
+
+
+def catalogue(n_rows: int = 60) -> list[dict[str, Any]]:
+    """Give rows with fields besides the usual ones, cells that need quotes, and tags in one string."""
+    return [
+        {"no": f"{n}", "title": f'a "title", {n}', "text": f"two\nlines; é {n}", "tags": f"t{n % 3}|t{n % 5}"}
+        for n in range(n_rows)
+    ]
+
+
+def write_table(path: Path, rows: list[dict[str, Any]], start: str = "", delimiter: str = ",") -> Path:
+    if path.suffix == ".parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist([row | {"tags": row["tags"].split("|")} for row in rows]), path)
+        return path
+    with path.open("w", newline="") as file:
+        file.write(start)
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [fields for _, fields in read_table(path, separator="|").rows()]
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "delimiter"),
+    [
+        ("a.csv", "", ","),
+        ("a.csv", "", ";"),
+        ("a.csv", "sep=#\n", "#"),
+        ("a.tsv", "", "\t"),
+        ("a.parquet", "", ""),
+        ("nameless", "", ","),
+    ],
+)
+def test_parts_have_the_format_and_every_column_of_the_table(
+    tmp_path: Path, name: str, start: str, delimiter: str
+) -> None:
+    table = write_table(tmp_path / name, catalogue(), start, delimiter)
+    options = () if table.suffix == ".parquet" else ("--separator", "|")
+    fields = ("--text", "title", "--text", "text")
+    run_well("split", table, *options, *fields, "-o", tmp_path / "parts")
+    parts = [tmp_path / "parts" / f"{part}{table.suffix or '.csv'}" for part in ("train", "dev", "test")]
+    found = [row for part in parts for row in rows_of(part)]
+    assert sorted(found, key=lambda row: int(row["no"])) == rows_of(table)
+    assert [len(rows_of(part)) for part in parts] == [48, 6, 6]
+    if table.suffix == ".parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        assert pq.read_schema(parts[0]) == pq.read_schema(table)
+    elif start:
+        assert parts[0].read_text().startswith("sep=#\n")
+    else:
+        assert parts[0].read_text().startswith(delimiter.join(catalogue()[0]) + "\n")
+
+
+def test_a_model_of_the_parts_reads_the_table_as_it_read_the_parts(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "a.csv", catalogue())
+    run_well("split", table, "--separator", "|", "-o", tmp_path / "parts")
+    train = ("train", tmp_path / "parts" / "train.csv", "--separator", "|", "--trees", 1)
+    said = run(*train, "-o", tmp_path / "m.ll").stderr
+    assert "is read from" not in said
+    model = ll.load(tmp_path / "m.ll")
+    assert model.fields_ == {"text": ["title", "text"], "tags": "tags", "id": "id", "separator": "|"}
+    assert "title" in model.vectorizer_.get_feature_names_out()
+    assert "lacked" not in run("evaluate", tmp_path / "m.ll", table).stderr
 
 
 def test_an_xmlc_file_is_split_too(tmp_path: Path) -> None:

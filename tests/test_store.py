@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from cli_helpers import complaint, run_well
+from cli_helpers import complaint, run, run_well
 from data import LAWS
 from longleaf import _core
 from longleaf._validation import check_features, check_labels
@@ -147,6 +147,15 @@ def test_texts_are_converted_with_their_words_and_tags(tmp_path: Path) -> None:
     assert mine.origin_["data_digest"] == want.origin_["data_digest"]
     said = complaint("train", tmp_path / "store", "-o", tmp_path / "x.ll", "--text", "title")
     assert "--text is for tables of texts" in said
+
+
+def test_tables_are_converted_as_the_first_of_them_is_read(tmp_path: Path) -> None:
+    rows = [{"text": f"law {n}", "tags": ["a", "b"][n % 2]} for n in range(20)]
+    for name, some in (("a", rows), ("b", [{"title": "on oil"} | row for row in rows])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    said = run("convert", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-o", tmp_path / "s").stderr
+    assert said.count(f"{tmp_path / 'b.jsonl'}: the text is read from text and not from title") == 1
+    assert "oil" not in ll.load_store(tmp_path / "s").vectorizer.get_feature_names_out()
 
 
 def test_tables_and_files_do_not_mix_and_texts_need_a_file(rows: Path, tmp_path: Path) -> None:

@@ -270,11 +270,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         propensity : (A, B), optional
             Constants of the propensity model for ``tail``; the estimator's own if left out.
         search : {"exact", "beam"}
-            Exact search gives the provably best labels under the model; beam search keeps only the best
-            ``beam`` nodes of each level.
+            Exact search returns the provably best labels under the model; beam search expands only the best
+            ``beam`` inner nodes of each level of each tree. With several trees, a label that any tree's beam
+            reaches is scored by the mean over all of them.
         ensemble : {"mean", "union"}
-            What the trees' answers become: the top k of the mean over all trees, or the paper's own rule,
-            the best of the union of each tree's top k.
+            What the trees' answers become: the top k of the mean over all trees, or the best of the union
+            of each tree's top k, the rule of the paper's code (napkinXC); its text names none.
         threshold : float or array [labels], optional
             Labels that score less are not returned.
         n_jobs : int, optional

@@ -65,7 +65,7 @@ class PLT(LabelEstimator):
     normalize : bool
         Whether rows are scaled to unit length.
     bias : float
-        The value of the bias feature; 0 for none. Every row has it, so that one of 1, as in the papers, ties
+        The value of the bias feature; 0 for none. Every row has it, so that one of 1, as others have, ties
         the rows to each other: training takes longer, and rare labels are found less well.
     threshold : float
         Weights of smaller magnitude are dropped.
@@ -88,8 +88,8 @@ class PLT(LabelEstimator):
         siblings is ``r`` times the smallest, each is off by at most ``(0.1 + log2(r)) / 252`` of itself:
         2.7 % for 100, 5.4 % for 10,000; smaller weights are off by at most a 10,000th of the largest.
     hinge_power : int
-        Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The paper
-        has 2; 3 ranks better, above all with gains (``docs/performance.md``).
+        Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The
+        paper's code (napkinXC) has 2; 3 ranks better, above all with gains (``docs/performance.md``).
     propensity : (A, B)
         The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int
@@ -175,7 +175,10 @@ class PLT(LabelEstimator):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss, C=16."""
+        """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss.
+
+        C is 16, as in the scripts of its experiments; its text does not state it.
+        """
         return cls(**(preset("paper") | changes))
 
     def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:

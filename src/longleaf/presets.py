@@ -7,7 +7,8 @@ from typing import Any
 from longleaf._validation import check_choice
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Wydmuch et al. 2021, the paper's own: 3 trees by balanced 2-means to clusters of 100, log loss
+    # Wydmuch et al. 2021: 3 trees by balanced 2-means to clusters of 100, log loss; C, bias and the power for
+    # squared hinge are those of its code (napkinXC and the scripts of its experiments), not of its text
     "paper": {
         "n_trees": 3,
         "tree": "kmeans",

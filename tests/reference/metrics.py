@@ -79,16 +79,19 @@ def label_counts(rows, top, k, labels):
 
 
 def frequency_bins(counts):
-    """Labels of head, torso, tail and unseen: take whole groups of equal count until the share is reached."""
+    """Labels of head, torso, tail and unseen: take whole groups of equal count until the share is reached.
+
+    The group of the rarest labels is kept for the tail, and the group before it for the torso.
+    """
     bins = {"head": set(), "torso": set(), "tail": set(), "unseen": set()}
-    taken = 0
+    taken, groups = 0, sorted(set(counts) - {0})
     for count in sorted(set(counts), reverse=True):
         group = {label for label, other in enumerate(counts) if other == count}
         if count == 0:
             name = "unseen"
-        elif 2 * taken < sum(counts):
+        elif count == groups[-1] or (2 * taken < sum(counts) and count not in groups[:2]):
             name = "head"
-        elif 10 * taken < 8 * sum(counts):
+        elif count != groups[0] and (10 * taken < 8 * sum(counts) or not bins["torso"]):
             name = "torso"
         else:
             name = "tail"

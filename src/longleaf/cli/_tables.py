@@ -14,7 +14,8 @@ from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, parse_gain
 from longleaf.estimator import LabelEstimator
-from longleaf.io._formats import refuse_workbook
+from longleaf.io._fields import in_words
+from longleaf.io._formats import guess_format, refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
@@ -46,6 +47,11 @@ def data_form(path: str) -> str | None:
     if head.startswith((b"{", b"PAR1", b"\xef\xbb\xbf{")):
         return TABLE
     return XMLC if XMLC_HEADER.match(head) else None
+
+
+def table_suffix(path: str) -> str:
+    """Give the suffix for tables of the same format as this one."""
+    return table_format(path) or guess_format(_head(path))
 
 
 def refuse_nameless_table(path: str) -> None:
@@ -104,9 +110,27 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, [], False)}
 
 
-def open_table(path: str, fields: dict[str, Any], **options: Any) -> TableReader:
-    """Begin to read a table, standard input included."""
-    return read_table(open_source(path), **fields, **options)
+def open_table(path: str, fields: dict[str, Any], *, again: bool = False, **options: Any) -> TableReader:
+    """Begin to read a table, standard input included; say at its end, unless `again`, what looks wrong."""
+    reader = read_table(open_source(path), **fields, **options)
+    reader.at_end = None if again else _say_what_looks_wrong
+    return reader
+
+
+def _say_what_looks_wrong(reader: TableReader) -> None:
+    name, read = reader.report.source, in_words(reader.text_fields or ())
+    if reader.unread:
+        unread = in_words(sorted(reader.unread))
+        _console.note(
+            f"{name}: the text is read from {read} and not from {unread}; --text FIELD says from where."
+        )
+    separator = reader.better_separator()
+    if separator is not None:
+        used = "they are not split" if reader.separator is None else f"they are split at {reader.separator!r}"
+        _console.note(
+            f"{name}: {separator.share:.0%} of the rows have {separator.text!r} in their tags, and {used}; "
+            f"if it separates tags, give --separator '{separator.text}'."
+        )
 
 
 def report(reader: TableReader) -> None:

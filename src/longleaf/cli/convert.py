@@ -87,7 +87,9 @@ class _Tables:
     def records(self) -> Iterator[Record]:
         first = not self._origins
         for path in self._paths:
-            with open_table(path, self._options, strict=self._strict) as reader:
+            # all tables are read as the first one is: a model has one text, not one for each table
+            fields = given(text=self._fields.get("text")) | self._options
+            with open_table(path, fields, again=not first, strict=self._strict) as reader:
                 if not first:
                     yield from reader
                     continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +13,8 @@ import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file, load_data
-from longleaf.cli._tables import TABLE, data_form, given, open_table, report
-from longleaf.io.streams import open_replacing
+from longleaf.cli._tables import TABLE, data_form, given, open_table, report, table_suffix
+from longleaf.io._writing import writing_table
 from longleaf.io.xmlc import save_xmlc
 from longleaf.split import split_rows
 from longleaf.text.tags import TagCollector
@@ -56,14 +55,19 @@ def split(
     strict: _options.Strict = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
 ) -> None:
-    """Split DATA into train, dev and test such that rare tags stay in training."""
+    """Split DATA into train, dev and test such that rare tags stay in training.
+
+    The parts have the format and all the fields of DATA: what reads DATA reads
+    them, with the same options.
+    """
     if data == STANDARD_INPUT:
         raise typer.BadParameter("DATA must be a file to be split, as it is read twice; got standard input.")
     if dev + test >= 1:
         raise typer.BadParameter(f"--dev and --test must be below 1 together; got {dev:g} and {test:g}.")
     fields = given(text=text, tags=tags, separator=separator)
     is_table = bool(fields) or data_form(data) == TABLE
-    paths = [Path(out) / f"{part}.{'jsonl' if is_table else 'txt'}" for part in PARTS]
+    suffix = table_suffix(data) if is_table else "txt"
+    paths = [Path(out) / f"{part}.{suffix}" for part in PARTS]
     for path in paths if Path(out).exists() else ():
         check_new_file(str(path), force)
 
@@ -94,15 +98,15 @@ def _split_xmlc(data: str, paths: list[Path], choose: Choose) -> tuple[Any, Part
 def _split_table(
     data: str, fields: dict[str, Any], strict: bool, paths: list[Path], choose: Choose
 ) -> tuple[Any, Parts]:
-    """Read the tags, choose, and read once more to write each record where it belongs."""
+    """Read the tags, choose, and read once more to write each row, as it is, where it belongs."""
     with open_table(data, fields, strict=strict) as reader:
         Y = TagCollector.of(record.tags for record in reader).indicator()
     report(reader)
     parts = choose(Y)
+    assert reader.layout is not None  # as it has been read
     with ExitStack() as stack:
-        files = [stack.enter_context(open_replacing(path)) for path in paths]
-        again = stack.enter_context(open_table(data, fields))
-        for part, record in zip(parts.tolist(), again, strict=True):
-            line = {"id": record.id, "text": record.text, "tags": record.tags}
-            files[part].write(json.dumps(line).encode() + b"\n")
+        writes = [stack.enter_context(writing_table(path, reader.layout)) for path in paths]
+        second = stack.enter_context(open_table(data, fields, again=True))
+        for part, (_, row) in zip(parts.tolist(), second.rows(), strict=True):
+            writes[part](row)
     return Y, parts

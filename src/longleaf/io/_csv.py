@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from longleaf._validation import DataError
 from longleaf.io._lines import Line, read_lines
 from longleaf.io._report import ReadReport, add_line_problem
-from longleaf.io._rows import Row
+from longleaf.io._rows import Layout, Row
+
+DELIMITERS = ",;\t"
+"""One of these separates the fields, unless a line before the header names another."""
 
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 """The line that Excel puts before the header to say what separates the fields."""
@@ -23,7 +26,7 @@ ALIKE = 0.9
 
 def csv_rows(
     chunks: Iterator[bytes], delimiter: str | None, longest: int, report: ReadReport
-) -> tuple[list[str], Iterator[Row]]:
+) -> tuple[Layout, Iterator[Row]]:
     """Read a header and rows of as many fields; quoted fields may hold line ends.
 
     Parameters
@@ -38,7 +41,7 @@ def csv_rows(
 
     Returns
     -------
-    header : list of str
+    layout : Layout
     rows : iterator of Row
 
     Raises
@@ -55,9 +58,9 @@ def csv_rows(
     if first is None or first.text is None:
         raise DataError(f"{report.source} must begin with a line that names its columns; got none.")
     if delimiter is None:
-        delimiter = max(",;\t", key=first.text.count)
+        delimiter = max(DELIMITERS, key=first.text.count)
     table = _Table(_LineFeed(first, lines, longest, report), delimiter, report)
-    return table.header, table.rows()
+    return Layout("csv", table.header, delimiter), table.rows()
 
 
 def _first_line(lines: Iterator[Line]) -> Line | None:

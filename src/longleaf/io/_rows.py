@@ -17,6 +17,15 @@ from longleaf.io.streams import MAGIC, Source
 PARQUET_BATCH = 1024
 
 
+class Layout(NamedTuple):
+    """How a table is laid out: its format, its columns, what separates them in CSV, the schema of Parquet."""
+
+    format: str
+    columns: list[str]
+    delimiter: str = ","
+    schema: Any = None
+
+
 class Row(NamedTuple):
     """One row: where it stands (``line 7``) and its fields by name; no fields if it could not be read."""
 
@@ -50,7 +59,7 @@ def _parse_object(text: str, place: str, report: ReadReport) -> dict[str, Any] |
 
 def parquet_rows(
     source: Source, chunks: Iterator[bytes], report: ReadReport, files: ExitStack
-) -> tuple[list[str], Iterator[Row]]:
+) -> tuple[Layout, Iterator[Row]]:
     """Read the rows of a Parquet file, a batch at a time; `files` will close it.
 
     Its table of contents stands at its end, so that what cannot be sought (standard input, a compressed
@@ -67,7 +76,9 @@ def parquet_rows(
         file = pq.ParquetFile(files.enter_context(_seekable(source, chunks)))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{report.source} cannot be read as Parquet: {error}.") from None
-    return list(file.schema_arrow.names), _parquet_body(file, pa.ArrowException, report)
+    schema = file.schema_arrow
+    layout = Layout("parquet", list(schema.names), schema=schema)
+    return layout, _parquet_body(file, pa.ArrowException, report)
 
 
 def _parquet_body(file: Any, arrow_error: type[Exception], report: ReadReport) -> Iterator[Row]:

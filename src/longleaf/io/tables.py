@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple, Self
 
 from longleaf._validation import DataError, check_choice, check_count
 from longleaf.io._csv import csv_rows
+from longleaf.io._fields import DEFAULT_TEXT, as_tags, as_text, default_text, found_instead, in_words
 from longleaf.io._formats import FORMATS, guess_format, refuse_workbook, table_format
 from longleaf.io._lines import LONGEST_LINE, peek
 from longleaf.io._report import ReadReport
-from longleaf.io._rows import Row, json_rows, parquet_rows
+from longleaf.io._rows import Layout, Row, json_rows, parquet_rows
+from longleaf.io._separators import Separator, SeparatorWatch
 from longleaf.io.streams import Source, read_chunks, source_name
 
 __all__ = ["Record", "TableReader", "read_table", "table_format"]
-
-DEFAULT_TEXT = ("title", "abstract", "text")
-"""The text fields where none are named: those of these that the first row (or the header) has."""
 
 CSV_SEPARATOR = ";"
 """Between the tags of a CSV field, where no separator is named: CSV has no lists."""
@@ -57,7 +55,7 @@ def read_table(
         The file; gzip, xz and bzip2 data are recognised by their first bytes.
     text : str or list of str, optional
         The fields that are joined, by a space, to the text. Left out: those of title, abstract and text that
-        the first row has.
+        the first row has; the reader's ``unread`` names others of these that later rows have.
     tags : str or None
         The field of the tags: a list, or one string. None if tags are not wanted.
     id : str or None
@@ -97,6 +95,10 @@ def read_table(
     )
 
 
+Rows = Generator[tuple[Record, dict[str, Any]], None, None]
+"""Records, each with all the fields of its row."""
+
+
 class TableReader:
     """The records of a table, read as they are asked for.
 
@@ -108,6 +110,12 @@ class TableReader:
         The fields of the text; None until the first record is read if they were not named.
     tags_field, id_field, separator : str or None
         As given.
+    layout : Layout or None
+        How the table is laid out; None until the first record is read.
+    unread : set of str
+        Those of title, abstract and text that held something so far, but are not read.
+    at_end : callable or None
+        Called with the reader when all rows have been read.
     """
 
     def __init__(
@@ -127,6 +135,10 @@ class TableReader:
         self.tags_field = tags_field
         self.id_field = id_field
         self.separator = separator
+        self.layout: Layout | None = None
+        self.unread: set[str] = set()
+        self.at_end: Callable[[TableReader], None] | None = None
+        self._separators = SeparatorWatch()
         self._keep_untagged = keep_untagged
         # 64-bit hashes in place of the ids: one false alarm is to be expected in a billion rows or more
         self._ids: set[int] = set()
@@ -144,6 +156,14 @@ class TableReader:
             "separator": self.separator,
         }
 
+    def better_separator(self) -> Separator | None:
+        """Give the separator that would explain the tags so far, if it is another one than is used."""
+        return self._separators.better_than(self.separator)
+
+    def rows(self) -> Iterator[tuple[Record, dict[str, Any]]]:
+        """Give the records with all the fields of their rows, as they stand in the table."""
+        return self._records
+
     def close(self) -> None:
         """Close the file, if it was opened here; reading to the end does, too."""
         self._records.close()
@@ -153,7 +173,7 @@ class TableReader:
         return self
 
     def __next__(self) -> Record:
-        return next(self._records)
+        return next(self._records)[0]
 
     def __enter__(self) -> Self:
         return self
@@ -161,19 +181,23 @@ class TableReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, source: Source, format: str | None, longest: int) -> Generator[Record, None, None]:
+    def _read(self, source: Source, format: str | None, longest: int) -> Rows:
         try:
             for row in self._open(source, format, longest):
                 number = self.report.rows
                 self.report.rows += 1
-                record = None if row.fields is None else self._record(row.place, row.fields, number)
+                if row.fields is None:
+                    continue
+                record = self._record(row.place, row.fields, number)
                 if record is not None:
                     self.report.records += 1
-                    yield record
+                    yield record, row.fields
         finally:
             self._files.close()
         if not self.report.records:
             self._complain_of_nothing()
+        if self.at_end is not None:
+            self.at_end(self)
 
     def _open(self, source: Source, format: str | None, longest: int) -> Iterator[Row]:
         head, chunks = peek(self._chunks)
@@ -183,13 +207,14 @@ class TableReader:
             if head.lstrip().startswith(b"["):
                 name = self.report.source
                 raise DataError(f"{name} must hold one JSON object a line; it begins with an array.")
+            self.layout = Layout("jsonl", [])
             return json_rows(chunks, longest, self.report)
         if format == "parquet":
-            columns, rows = parquet_rows(source, chunks, self.report, self._files)
+            self.layout, rows = parquet_rows(source, chunks, self.report, self._files)
         else:
-            columns, rows = csv_rows(chunks, "\t" if format == "tsv" else None, longest, self.report)
+            self.layout, rows = csv_rows(chunks, "\t" if format == "tsv" else None, longest, self.report)
             self.separator = self.separator or CSV_SEPARATOR
-        self._check_columns(columns)
+        self._check_columns(self.layout.columns)
         return rows
 
     def _check_columns(self, columns: list[str]) -> None:
@@ -197,7 +222,7 @@ class TableReader:
         twice = next((name for name in columns if name and columns.count(name) > 1), None)
         if twice is not None:
             raise DataError(f"{self.report.source} must name each column once; it has {twice!r} twice.")
-        self.text_fields = self.text_fields or _default_text(columns, self.report.source)
+        self.text_fields = self.text_fields or default_text(columns, self.report.source)
         wanted = self.text_fields + ([self.tags_field] if self.tags_field is not None else [])
         for name in wanted:
             if name not in columns:
@@ -207,27 +232,33 @@ class TableReader:
 
     def _record(self, place: str, fields: dict[str, Any], number: int) -> Record | None:
         if self.text_fields is None:
-            self.text_fields = _default_text(list(fields), self.report.source)
-        texts = [_as_text(fields.get(name)) for name in self.text_fields]
+            self.text_fields = default_text(list(fields), self.report.source)
+        texts = [as_text(fields.get(name)) for name in self.text_fields]
         missing = [name for name in self.text_fields if fields.get(name) is None]
         joined = " ".join(text for text in texts if text)
         if not joined.strip():
-            found = _found(fields, self.text_fields)
-            self.report.add("no text", place, f"must have text in {_named(self.text_fields)}; {found}.")
+            found = found_instead(fields, self.text_fields)
+            self.report.add("no text", place, f"must have text in {in_words(self.text_fields)}; {found}.")
             return None
         if missing:
             self.report.add("missing field", place, f"must have the field {missing[0]!r}; it has none.")
-        identity = _as_text(fields.get(self.id_field)) if self.id_field is not None else None
+        self._note_unread(fields)
+        identity = as_text(fields.get(self.id_field)) if self.id_field is not None else None
         if identity is not None:
             self._note_id(identity, place)
         tags: list[str] = []
         if self.tags_field is not None:
-            tags = _as_tags(fields.get(self.tags_field), self.separator)
+            self._separators.see(fields.get(self.tags_field))
+            tags = as_tags(fields.get(self.tags_field), self.separator)
             if not tags and not self._keep_untagged:
-                found = _found(fields, [self.tags_field])
+                found = found_instead(fields, [self.tags_field])
                 self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; {found}.")
                 return None
         return Record(identity, joined, tags, number)
+
+    def _note_unread(self, fields: dict[str, Any]) -> None:
+        read = (*(self.text_fields or ()), self.tags_field, self.id_field)
+        self.unread.update(name for name in DEFAULT_TEXT if name not in read and fields.get(name))
 
     def _note_id(self, identity: str, place: str) -> None:
         digest = hash(identity)
@@ -240,42 +271,3 @@ class TableReader:
             raise DataError(f"{self.report.source} must have at least one row; it has none.")
         offenders = [sentence for named in self.report.first.values() for sentence in named]
         raise DataError(f"None of the {self.report.rows} rows could be used. {offenders[0]}")
-
-
-def _default_text(names: list[str], source: str) -> list[str]:
-    found = [name for name in DEFAULT_TEXT if name in names]
-    if not found:
-        raise DataError(f"{source} has none of {_named(DEFAULT_TEXT)}; name a text field: {_named(names)}.")
-    return found
-
-
-def _named(names: Any) -> str:
-    return ", ".join(map(str, names)) or "none"
-
-
-def _found(fields: dict[str, Any], wanted: list[str]) -> str:
-    """Say what a row has in place of what is wanted: empty fields, or others."""
-    if any(name in fields for name in wanted):
-        return "it is empty" if len(wanted) == 1 else "they are empty"
-    return f"it has {_named(fields)}"
-
-
-def _as_text(value: Any) -> str | None:
-    """Give a field as text; None where there is nothing."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return " ".join(part for part in map(_as_text, value) if part) or None
-    return str(value)
-
-
-def _as_tags(value: Any, separator: str | None) -> list[str]:
-    """Give the tags of a field, trimmed, each once, in their order."""
-    if isinstance(value, str) and separator:
-        value = value.split(separator)
-    elif not isinstance(value, list):
-        value = [value]
-    tags = (_as_text(tag) for tag in value)
-    return list(dict.fromkeys(tag.strip() for tag in tags if tag and tag.strip()))

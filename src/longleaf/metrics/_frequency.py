@@ -57,7 +57,10 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
     Labels are ordered by their number of training rows. The *head* is the fewest of the most frequent labels
     that hold at least half of all training assignments; head and *torso* are the fewest that hold at least
     80 % of them; the *tail* is the rest that occurs in training; *unseen* labels do not. Labels with the same
-    count are never parted: where one of them is needed to reach a share, all are taken.
+    count are never parted: where one of them is needed to reach a share, all are taken. But the rarest labels
+    are always the tail, and the next rarest never the head: with three different counts or more none of head,
+    torso and tail is empty, also in a small catalogue where most labels occur once. With two counts there are
+    head and tail, with one all labels are head.
 
     Parameters
     ----------
@@ -98,16 +101,20 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
 
 
 def frequency_bins(frequency: Floats) -> Ints:
-    """0 for head, 1 for torso, 2 for tail, 3 for unseen labels."""
+    """0 for head, 1 for torso, 2 for tail, 3 for unseen labels, as `frequency_table` tells them apart."""
     bins = np.full(len(frequency), 3, dtype=np.int64)
-    falling = -np.sort(-frequency[frequency > 0])
-    if len(falling) == 0:
+    rising, labels = np.unique(frequency[frequency > 0], return_counts=True)
+    counts = rising[::-1]
+    if len(counts) == 0:
         return bins
-    reached = falling.cumsum()
-    for number, percent in ((2, 100), (1, 80), (0, 50)):
-        # In whole numbers, so that a share reached exactly is not missed by rounding.
-        rarest = falling[np.searchsorted(100 * reached, percent * reached[-1])]
-        bins[frequency >= rarest] = number
+    reached = (counts * labels[::-1]).cumsum()
+    # In whole numbers, so that a share reached exactly is not missed by rounding.
+    half, most = np.searchsorted(100 * reached, np.array([50, 80]) * reached[-1]).tolist()
+    rarest = len(counts) - 1
+    head = min(half, max(0, rarest - 2))
+    torso = min(max(most, head + 1), max(0, rarest - 1))
+    for number, last in ((2, rarest), (1, torso), (0, head)):
+        bins[frequency >= counts[last]] = number
     return bins
 
 

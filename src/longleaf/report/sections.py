@@ -69,8 +69,8 @@ def long_tail(problem: Problem, studies: Sequence[Study]) -> Section:
         "labels",
         "The long tail",
         "The head is the fewest labels that hold half of all training assignments, head and torso hold "
-        "80 %, and the tail is the rest. Unseen labels are only in the rows judged here; nobody can find "
-        "them, and they count as missed.",
+        "80 %, and the tail is the rest, the rarest always. Unseen labels are only in the rows judged here; "
+        "nobody can find them, and they count as missed.",
         [draw("label-frequency", read, studies, lambda s: plots.frequency(s.side.model.label_counts_))],
         table("frequency", headings, rows),
     )

@@ -231,7 +231,8 @@ class Run:
         left = None if self._end is None else max(0.0, self._end - time.monotonic())
         limit = min((s for s in (seconds, left) if s is not None), default=None)
         try:
-            wait(futures, timeout=limit, return_when=until)
+            with self.client.as_current():  # wait() asks the current client, which need not be this one
+                wait(futures, timeout=limit, return_when=until)
         except TimeoutError:
             if left is not None and limit == left:
                 raise TimeoutError(f"The work must end within {self.timeout:g} s; it did not.") from None
