@@ -22,6 +22,7 @@ from longleaf.io.names import read_names
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.models import load
 from longleaf.propensity import Constants
+from longleaf.server.reader import checkpoint
 from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
 from longleaf.tagger import Tagger
@@ -166,6 +167,7 @@ class Engine:
         return self._explain(self.matrix([text]), text, tag)
 
     def _explain(self, X: Any, text: str, tag: str) -> Explanation:
+        checkpoint()
         label = self.number(tag)
         if not self.counts[label]:
             raise Refusal(UNPROCESSABLE, f"tag must occur in training to be explained; {tag!r} does not.")
