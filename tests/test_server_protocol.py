@@ -161,6 +161,19 @@ def test_requests_one_after_the_other_in_one_piece_are_all_answered(service: Run
         assert read_all(connection).count(b'{"status": "ok"}') == 4
 
 
+def test_a_client_that_stops_reading_is_cut_off(service: Running) -> None:
+    with connect(service) as connection:
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 3000)
+        time.sleep(4)  # the time of a request is 2 s
+        answers = 0
+        try:
+            while part := connection.recv(1 << 20):
+                answers += part.count(b"HTTP/1.1 200 OK")
+        except ConnectionError:
+            pass
+        assert 0 < answers < 3000
+
+
 def test_refusals_below_the_routes_are_counted(service: Running) -> None:
     assert talk(service, b"hello\r\n\r\n")[0] == 400
     page = service.call("/metrics").body.decode()

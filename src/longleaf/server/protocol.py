@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from longleaf.server.answers import error_body
 from longleaf.server.board import Slot
 from longleaf.server.logs import log
+from longleaf.server.reader import LOST
 from longleaf.server.settings import Limits
 
 HEADER_BYTES = 1 << 16
@@ -49,6 +50,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._lost = self.loop.create_future()
         self._idle_bytes = self._size = 0
         self._in_headers = self._refused = False
         self._reason = BAD_REQUEST, NO_HTTP
@@ -61,7 +63,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadlines."""
+        """Forget the deadlines, and tell those who work for this connection."""
+        self._lost.set_result(None)
         self._expect(None)
         self.resume_writing()
         super().connection_lost(exc)
@@ -80,6 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Give the headers their time."""
         super().on_message_begin()
+        self.scope[LOST] = self._lost  # type: ignore[literal-required]
         self._size, self._in_headers = 0, True
         self._expect(HEADER_SECONDS)
 

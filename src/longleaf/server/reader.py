@@ -12,6 +12,9 @@ from starlette.requests import ClientDisconnect, Request
 
 Result = TypeVar("Result")
 
+LOST = "longleaf.lost"
+"""In the scope of a request: a future that is done once its connection is lost."""
+
 
 class AbandonedError(Exception):
     """Nobody waits for this work any more."""
@@ -56,18 +59,21 @@ class Reader:
 
 
 async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
-    """Wait for some work of a request whose body was read; when its client goes away, cancel the work."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
+    """Wait for some work of a request; when its client goes away, cancel the work."""
+    lost: asyncio.Future[None] = request.scope[LOST]
+    task = asyncio.current_task()
+    assert task is not None
+
+    def give_up(_: asyncio.Future[None]) -> None:
+        task.cancel()
+
+    lost.add_done_callback(give_up)
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return await working
+        return await work
+    except asyncio.CancelledError:
+        if not lost.done():
+            raise
+        task.uncancel()
+        raise ClientDisconnect from None
     finally:
-        working.cancel()
-        leaving.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        lost.remove_done_callback(give_up)
