@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+import time
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -223,6 +224,16 @@ def test_every_term_of_a_text_is_found_in_it(settings):
     for begin, end, _ in spans:
         assert ends[-1] <= begin < end <= len(text)
         ends.append(end)
+
+
+def test_spans_of_many_terms_in_a_long_text_take_time_for_the_text_only():
+    words = [f"word{number}" for number in range(60_000)]
+    terms = [(word, 1.0) for word in words] + [(f"~{word[1:]}", 1.0) for word in words]
+    terms += [(f"{first} {second}", 1.0) for first, second in pairwise(words)]
+    begin = time.process_time()
+    spans = word_spans(" ".join(words), terms)
+    assert time.process_time() - begin < 10, "one search of the text for each term takes minutes"
+    assert sum(value for *_, value in spans) == pytest.approx(len(terms))
 
 
 def test_columns_are_named_by_the_vectorizer_and_hashed_ones_by_the_text():

@@ -120,7 +120,7 @@ def test_the_model_describes_itself(service: Running, tagger: ll.Tagger) -> None
     assert facts["labels"] == len(tagger.classes_)
     assert facts["trees"] == 2
     assert facts["accepts"] == ["texts", "vectors"]
-    assert facts["limits"] == {"texts": 20, "k": 100, "body_bytes": 8_000_000}
+    assert facts["limits"] == {"texts": 20, "k": 100, "body_bytes": 8_000_000, "explained": 1_000_000}
     assert sum(one["labels"] for one in facts["bins"].values()) == facts["labels"]
     assert facts["bins"]["head"]["max_count"] == max(tagger.estimator_.label_counts_)
 

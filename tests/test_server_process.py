@@ -105,7 +105,11 @@ def test_a_broken_model_is_refused_and_the_old_one_stays(model: Path) -> None:
         (model / "model.json").write_text("{}")
         answer = running.call("/v1/reload", {})
         assert answer.status == 409
-        assert answer.error.startswith("The old model stays, because the new one cannot be read: ")
+        assert answer.error == (
+            "The old model stays, because the new one cannot be read; the service's log says why."
+        )
+        reasons = [line["reason"] for line in running.log if line["event"] == "reload failed"]
+        assert [str(model) in reason for reason in reasons] == [True]
         running.process.send_signal(signal.SIGHUP)
         wait_for(lambda: sum(line["event"] == "reload failed" for line in running.log) == 2)
         assert running.suggest(["olive oil"]) == before
@@ -175,7 +179,7 @@ def test_workers_share_the_pages_of_the_model(model: Path) -> None:
         wait_for(lambda: metric(running, "longleaf_worker_starts_total") == 2)
         for worker in children(running):
             maps = Path(f"/proc/{worker}/maps").read_text()
-            ours = [line.split()[1] for line in maps.splitlines() if str(model) in line]
+            ours = [line.split()[1] for line in maps.splitlines() if "longleaf-serve" in line]
             assert ours
             assert all(rights.startswith("r-") for rights in ours), "nobody may write, so nothing is copied"
 

@@ -1,10 +1,13 @@
 """What the service refuses: bad requests, too much, and callers without a key, each in one clear sentence."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cli_helpers import complaint
 from serving import Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
@@ -63,6 +66,15 @@ BAD = {
     "fractions": ({"vectors": [{"indices": [0.5], "values": [1]}]}, 422, "a list of whole numbers"),
     "words": ({"vectors": [{"indices": [0], "values": ["x"]}]}, 422, "values must be a list of numbers"),
     "huge": ({"vectors": [{"indices": [0], "values": [1e300]}]}, 422, "vectors must hold finite"),
+    "true for 1": ({"vectors": [{"indices": [True, 2], "values": [1, 2]}]}, 422, "indices must be a list of"),
+    "a value of false": ({"vectors": [{"indices": [1], "values": [False]}]}, 422, "values must be a list of"),
+    "a k of true": ({"texts": ["a"], "k": True}, 422, "k must be a whole number; got True"),
+    "a tail of true": ({"texts": ["a"], "tail": True}, 422, "tail must be a finite number; got True"),
+    "a number beyond all": (b'{"texts": ["a"], "tail": ' + b"9" * 400 + b"}", 422, "a 64-bit float"),
+    "more digits than Python reads": (b'{"k": ' + b"9" * 5000 + b"}", 400, "The body must be JSON"),
+    "half a character": ({"texts": ["a"], "only": ["\ud800"]}, 422, "only must name tags that occur"),
+    "a field of half a character": ({"texts": ["a"], "\ud800": 1}, 422, "Fields must be among"),
+    "bytes that are no text": (b'{"texts": ["\xff"]}', 400, "The body must be JSON"),
     "explained vectors": (
         {"vectors": [{"indices": [0], "values": [1]}], "explain": True},
         422,
@@ -84,6 +96,79 @@ def test_a_body_must_be_small_and_declared_as_json(service: Running) -> None:
     assert (large.status, large.error) == (413, "The body must be at most 20000 bytes.")
     form = service.call("/v1/suggest", b"texts=a", content_type="text/plain")
     assert (form.status, form.error) == (415, "Content-Type must be application/json; got text/plain.")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/suggest", {"texts": ["a"], "only": ["x" * 15000]}),
+        ("/v1/suggest", {"texts": ["a"], "gain": {"x" * 15000: -1}}),
+        ("/v1/suggest", {"texts": ["a"], "x" * 15000: 1}),
+        ("/v1/suggest", {"texts": ["a"], "search": "x" * 15000}),
+        ("/v1/suggest", {"texts": ["a"], "k": ["x" * 15000]}),
+        ("/v1/explain", {"text": "a", "tag": "x" * 15000}),
+        ("/v1/explain", {"text": "a", "tag": "1264", "'" * 15000: 1}),
+        ("/v1/tree", {"node": int("9" * 4000)}),
+        ("/v1/tags?limit=" + "9" * 5000, None),
+    ],
+)
+def test_no_error_quotes_at_length(service: Running, path: str, body: Any) -> None:
+    answer = service.call(path, body)
+    assert answer.status in (404, 422)
+    assert 20 < len(answer.error) <= 320
+    assert answer.error.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["tree", "node"])
+def test_true_is_no_number_of_a_node(service: Running, name: str) -> None:
+    answer = service.call("/v1/tree", {name: True})
+    assert (answer.status, answer.error) == (422, f"{name} must be a whole number; got true or false.")
+
+
+@pytest.mark.parametrize(
+    "keys", [[""], [" "], ["first", ""], [" first"], ["first\n"], ["two words"], ["schlüssel"]]
+)
+def test_an_empty_or_unusable_key_is_refused_at_the_start(tmp_path: Path, keys: list[str]) -> None:
+    make_vector_model().save(tmp_path / "model.ll")
+    options = [part for key in keys for part in ("--api-key", key)]
+    said = complaint("serve", tmp_path / "model.ll", "--port", 0, *options)
+    assert said.startswith("longleaf: Each API key must be of printable ASCII without spaces; got ")
+    assert "first" not in said
+
+
+@pytest.mark.parametrize("value", ["", " ", "\t\n"])
+def test_a_variable_that_holds_no_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    make_vector_model().save(tmp_path / "model.ll")
+    monkeypatch.setenv("LONGLEAF_API_KEY", value)
+    said = complaint("serve", tmp_path / "model.ll", "--port", 0)
+    assert said.startswith("longleaf: LONGLEAF_API_KEY must hold an API key; got nothing")
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "warned"),
+    [("127.0.0.2", None, False), ("0.0.0.0", None, True), ("::", None, True), ("0.0.0.0", "sesame", False)],
+)
+def test_a_port_that_others_reach_without_a_key_is_warned_of(
+    tmp_path: Path, host: str, key: str | None, warned: bool
+) -> None:
+    if host == "::" and not has_ipv6():
+        pytest.skip("no IPv6 here")
+    make_vector_model().save(tmp_path / "model.ll")
+    options = [] if key is None else ["--api-key", key]
+    with serving(tmp_path / "model.ll", "--host", host, *options) as running:
+        warnings = [line for line in running.log if line["level"] == "warning"]
+        assert [bool("no API key is set" in line["event"]) for line in warnings] == [True] * warned
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::", 0))
+    except OSError:
+        return False
+    return True
 
 
 def test_unknown_paths_and_methods_are_refused_in_json(service: Running) -> None:

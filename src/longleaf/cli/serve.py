@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from longleaf._numbers import MOST_THREADS
 from longleaf._validation import DataError
 from longleaf.cli import _options
 
+KEY_VARIABLE = "LONGLEAF_API_KEY"
 MISSING = "longleaf serve needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
 
 
@@ -44,7 +46,7 @@ def serve(
         typer.Option(
             "--api-key",
             metavar="KEY",
-            envvar="LONGLEAF_API_KEY",
+            envvar=KEY_VARIABLE,
             help="Ask callers for this key; may be repeated. Other users of the machine can see a command "
             "line, but not the environment.",
         ),
@@ -66,9 +68,27 @@ def serve(
     max_waiting: Annotated[
         int, typer.Option("--max-waiting", min=1, metavar="N", help="Rows that may wait in a worker.")
     ] = 4096,
+    max_explained: Annotated[
+        int,
+        typer.Option("--max-explained", min=1, metavar="N", help="Characters a request may have explained."),
+    ] = 1_000_000,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", min=1, metavar="N", help="Open connections of a worker.")
+    ] = 512,
     drain: Annotated[
         float, typer.Option("--drain", min=0, metavar="S", help="Seconds for running requests at the end.")
     ] = 30.0,
+    snapshots: Annotated[
+        str | None,
+        typer.Option(
+            "--snapshots",
+            metavar="DIR",
+            help="Folder for the copy of the model that is served; the default is that for temporary files.",
+        ),
+    ] = None,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Serve the model's own files, which then must not change.")
+    ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Log a line of JSON per request.")
     ] = True,
@@ -81,6 +101,10 @@ def serve(
         if (error.name or "").startswith("longleaf"):
             raise
         raise DataError(MISSING) from None
+    if snapshots is not None and in_place:
+        raise DataError("Either --snapshots or --in-place must be given; got both.")
+    if not api_key and KEY_VARIABLE in os.environ:  # someone meant to set a key
+        raise DataError(f"{KEY_VARIABLE} must hold an API key; got nothing: unset it to serve without a key.")
     run(
         Settings(
             model=model,
@@ -92,9 +116,11 @@ def serve(
             feedback=feedback,
             api_keys=tuple(api_key or ()),
             cors=tuple(cors or ()),
-            limits=Limits(max_body, max_texts, max_k, timeout, max_waiting),
+            limits=Limits(max_body, max_texts, max_k, timeout, max_waiting, max_explained, max_connections),
             drain_seconds=drain,
             access_log=access_log,
+            snapshots=snapshots,
+            in_place=in_place,
         ),
         tell=_tell,
     )

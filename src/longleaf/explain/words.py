@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longleaf.explain.row import Level, RowExplanation
+from longleaf.explain.spans import WORD
+from longleaf.explain.spans import Span as Span
+from longleaf.explain.spans import word_spans as word_spans
 from longleaf.text.vectorizer import TextVectorizer
-
-WORD = re.compile(r"\b\w\w+\b")
-RUN = re.compile(r"\w+|[^\w\s]+")
 
 Words = tuple[tuple[str, float], ...]
 """Words, and what each added to the logarithm of a probability."""
-
-Occurrence = list[tuple[int, int]]
-"""Where a term stands: the ranges of its words."""
 
 
 @dataclass(frozen=True)
@@ -104,83 +99,6 @@ def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: 
         list(zip(words, found.contributions[order].tolist(), strict=True)),
         found.levels,
     )
-
-
-class Span(NamedTuple):
-    """A piece of a text, ``text[begin:end]``, and what it added."""
-
-    begin: int
-    end: int
-    value: float
-
-
-def word_spans(text: str, contributions: Iterable[tuple[str, float]]) -> list[Span]:
-    """Map what terms contributed back to where they stand in a text, to colour it.
-
-    A term's value is shared equally by its occurrences, and inside one by its characters other than space;
-    then every run of word characters takes what its characters have. The sum stays the same, except for
-    terms that are not in the text.
-
-    Parameters
-    ----------
-    text : str
-        The text, as it was explained.
-    contributions : iterable of (str, float)
-        Terms as `TextVectorizer` names them: words, n-grams of words, and character n-grams (led by ``~``
-        where they stand beside words).
-
-    Returns
-    -------
-    list of Span
-        In order, not overlapping; only those that have a part in some term.
-    """
-    lowered, origin = _lower(text)
-    words = [(m.start(), m.end()) for m in WORD.finditer(lowered)]
-    places = defaultdict(list)
-    for i, (begin, end) in enumerate(words):
-        places[lowered[begin:end]].append(i)
-    values, touched = np.zeros(len(text)), np.zeros(len(text), bool)
-    for term, value in contributions:
-        occurrences = list(_of_words(term, lowered, words, places) or _of_characters(term, lowered))
-        for ranges in occurrences:
-            characters = [i for begin, end in ranges for i in range(begin, end) if not lowered[i].isspace()]
-            at = np.unique(origin[characters])
-            values[at] += value / len(occurrences) / len(at)
-            touched[at] = True
-    runs = ((m.start(), m.end()) for m in RUN.finditer(text))
-    return [Span(b, e, float(values[b:e].sum())) for b, e in runs if touched[b:e].any()]
-
-
-def _lower(text: str) -> tuple[str, npt.NDArray[np.int64]]:
-    """Lower-case a text, and tell which character of it each character of the result came from."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered, np.arange(len(text))
-    pieces = [character.lower() for character in text]
-    return "".join(pieces), np.repeat(np.arange(len(text)), [len(piece) for piece in pieces])
-
-
-def _of_words(
-    term: str, text: str, words: list[tuple[int, int]], places: dict[str, list[int]]
-) -> list[Occurrence]:
-    """Find where the words of a term stand one after the other, as the vectorizer counts words."""
-    parts = [part.lower() for part in term.split(" ")]
-    following = (words[i : i + len(parts)] for i in places.get(parts[0], ()))
-    return [ranges for ranges in following if [text[begin:end] for begin, end in ranges] == parts]
-
-
-def _of_characters(term: str, text: str) -> Iterator[Occurrence]:
-    """Find a character n-gram; a blank at an end of it may also be the end of the text."""
-    term = term.removeprefix("~")
-    pattern = re.escape(term.strip().lower())
-    if not pattern:
-        return
-    if term.startswith(" "):
-        pattern = r"(?<!\w)" + pattern
-    if term.endswith(" "):
-        pattern += r"(?!\w)"
-    for match in re.finditer(pattern, text):
-        yield [match.span()]
 
 
 def column_names(vectorizer: Any, columns: npt.NDArray[np.int64], text: str | None = None) -> list[str]:

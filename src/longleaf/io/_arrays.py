@@ -86,5 +86,18 @@ def _verify(file: str, buffer: mmap.mmap, entry: ArrayEntry) -> None:
         for start in range(0, len(view), _CHUNK):
             with view[start : start + _CHUNK] as chunk:
                 crc = checksum(chunk, crc)
+    _compare(file, crc, entry)
+
+
+def check_checksum(file: str, handle: int, entry: ArrayEntry) -> None:
+    """Read an open file and compare it with its checksum."""
+    crc = place = 0
+    while chunk := os.pread(handle, _CHUNK, place):
+        crc = checksum(chunk, crc)
+        place += len(chunk)
+    _compare(file, crc, entry)
+
+
+def _compare(file: str, crc: int, entry: ArrayEntry) -> None:
     if f"{crc:08x}" != entry.crc32:
         raise ModelError(f"{file} was altered: its checksum must be {entry.crc32}; got {crc:08x}.")

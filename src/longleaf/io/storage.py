@@ -171,7 +171,7 @@ def load_folder(path: StrPath, verify: bool = False) -> Folder:
     """
     for _ in range(_RELOADS):
         try:
-            directory = _open_directory(path)
+            directory = open_directory(path)
         except _NoModelError:
             if _replace.set_aside(Path(os.path.realpath(path))) is None and not os.path.exists(path):
                 raise
@@ -191,7 +191,7 @@ def load_folder(path: StrPath, verify: bool = False) -> Folder:
 
 def folder_bytes(path: StrPath) -> int:
     """Return the sum of the sizes of all files in a model folder."""
-    os.close(_open_directory(path))
+    os.close(open_directory(path))
     return sum(file.stat().st_size for file in _files(Path(path)))
 
 
@@ -250,7 +250,7 @@ def _load_open_folder(directory: int, path: StrPath, verify: bool) -> Folder:
 
 def read_manifest(path: StrPath) -> Manifest:
     """Read what a folder says of itself; its arrays are not looked at."""
-    directory = _open_directory(path)
+    directory = open_directory(path)
     try:
         return _read_manifest(directory, path)
     finally:
@@ -266,7 +266,8 @@ def _read_manifest(directory: int, path: StrPath) -> Manifest:
         return _manifest.parse(file.read(), os.fspath(path))
 
 
-def _open_directory(path: StrPath) -> int:
+def open_directory(path: StrPath) -> int:
+    """Open a model's folder, which then stays the same one even if another takes its place."""
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:

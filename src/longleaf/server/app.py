@@ -13,20 +13,23 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from longleaf import __version__
 from longleaf.server import metrics
+from longleaf.server.answers import error_answer
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.feedback import FeedbackFile
-from longleaf.server.guard import INTERNAL, Guard, KeyCheck
+from longleaf.server.guard import CLOSED, INTERNAL, WRONG_INSIDE, Guard, KeyCheck
 from longleaf.server.page import page_routes
+from longleaf.server.reader import stop_if_abandoned, while_connected
 from longleaf.server.requests import (
     JsonObject,
     SuggestRequest,
+    check_explained,
     check_fields,
     read_json,
     required,
@@ -38,6 +41,8 @@ from longleaf.server.tree_view import TreeView
 
 TIMEOUT, TOO_LARGE, WRONG_TYPE = 408, 413, 415
 MOST_TAGS = 100
+CLOSE = {"Connection": "close"}
+"""For an answer that comes before the end of its request: the rest is not waited for."""
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
@@ -60,7 +65,12 @@ def create_app(service: Service) -> ASGIApp:
     app = Starlette(
         routes=routes,
         middleware=_middleware(service),
-        exception_handlers={Refusal: _refuse, HTTPException: _not_found, Exception: _fail},
+        exception_handlers={
+            Refusal: _refuse,
+            HTTPException: _not_found,
+            ClientDisconnect: _gone,
+            Exception: _fail,
+        },
     )
     return Guard(app, service)
 
@@ -86,12 +96,11 @@ def _bound(handler: Handler, service: Service) -> Callable[[Request], Awaitable[
     async def endpoint(request: Request) -> Response:
         seconds = service.settings.limits.seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(None if handler is reload else seconds):
                 return await handler(service, request)
         except TimeoutError:
-            raise Refusal(
-                TIMEOUT, f"A request must be answered within {seconds:g} s; this one was not."
-            ) from None
+            sentence = f"A request must be answered within {seconds:g} s; this one was not."
+            raise Refusal(TIMEOUT, sentence, CLOSE) from None
 
     return endpoint
 
@@ -101,7 +110,7 @@ async def suggest(service: Service, request: Request) -> Response:
     asked = await _body(service, request)
     wish = SuggestRequest.parse(asked, service.engine, service.settings.limits)
     request.scope["longleaf"] = {"rows": wish.n_rows, "k": wish.query.k, "explain": wish.explain}
-    return _json(await service.suggest(wish))
+    return _json(await while_connected(request, service.suggest(wish)))
 
 
 async def explain(service: Service, request: Request) -> Response:
@@ -111,12 +120,15 @@ async def explain(service: Service, request: Request) -> Response:
     text, tag = required(asked, "text", str), required(asked, "tag", str)
     engine = service.engine
     engine.needs_texts()
-    return _json(await service.aside(_explanation, engine, text, tag))
+    check_explained([text], service.settings.limits)
+    work = service.reader.run(_explanation, engine, text, tag)
+    return _json(await while_connected(request, work))
 
 
 def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
     with unprocessable():
         found = engine.explain(text, tag)
+    stop_if_abandoned()
     return {
         "tag": found.tag,
         "name": found.name,
@@ -138,20 +150,22 @@ async def tree(service: Service, request: Request) -> Response:
     text = None if asked.get("text") is None else required(asked, "text", str)
     if text is not None:
         service.engine.needs_texts()
-    return _json(await service.aside(lambda: TreeView(service.engine, tree, node, text).to_json()))
+    work = service.reader.run(lambda: TreeView(service.engine, tree, node, text).to_json())
+    return _json(await while_connected(request, work))
 
 
 async def feedback(service: Service, request: Request) -> Response:
     """Keep accepted and rejected suggestions."""
     asked, file = await _body(service, request), service.feedback
     assert isinstance(file, FeedbackFile)
-    line = await service.aside(file.add, asked, service.engine)
+    line = await service.reader.run(file.add, asked, service.engine)
     return _json({"accepted": len(line["tags"]), "rejected": len(line["rejected"])})
 
 
 async def reload(service: Service, request: Request) -> Response:
     """Take up a new model in all workers."""
-    return _json(await service.reload_all())
+    await _bytes(service, request)
+    return _json(await while_connected(request, service.reload_all()))
 
 
 async def model(service: Service, request: Request) -> Response:
@@ -168,7 +182,8 @@ async def tags(service: Service, request: Request) -> Response:
     if not 1 <= limit <= MOST_TAGS:
         raise Refusal(UNPROCESSABLE, f"limit must be a whole number from 1 to {MOST_TAGS}.")
     engine = service.engine
-    found = await service.aside(engine.tag_search.find, request.query_params.get("q", ""), limit)
+    work = service.reader.run(engine.tag_search.find, request.query_params.get("q", ""), limit)
+    found = await while_connected(request, work)
     return _json({"tags": [engine.describe(label) for label in found], "model": engine.version})
 
 
@@ -205,20 +220,29 @@ async def _body(service: Service, request: Request) -> JsonObject:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":  # no form of another site's page can send this
         raise Refusal(WRONG_TYPE, f"Content-Type must be application/json; got {kind or 'none'}.")
+    return read_json(await _bytes(service, request))
+
+
+async def _bytes(service: Service, request: Request) -> bytes:
     most, parts, size = service.settings.limits.body_bytes, [], 0
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > most:
+    if _exceeds(request.headers.get("content-length", "0"), most):
         raise _too_large(most)
     async for part in request.stream():
         size += len(part)
         if size > most:
             raise _too_large(most)
         parts.append(part)
-    return read_json(b"".join(parts))
+    return b"".join(parts)
+
+
+def _exceeds(digits: str, most: int) -> bool:
+    """Tell whether digits of a header, perhaps thousands, are a number above the limit."""
+    digits, limit = digits.strip().lstrip("0"), str(most)
+    return digits.isdecimal() and (len(digits), digits) > (len(limit), limit)
 
 
 def _too_large(most: int) -> Refusal:
-    return Refusal(TOO_LARGE, f"The body must be at most {most} bytes.", {"Connection": "close"})
+    return Refusal(TOO_LARGE, f"The body must be at most {most} bytes.", CLOSE)
 
 
 def _json(value: Any) -> Response:
@@ -227,13 +251,17 @@ def _json(value: Any) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return JSONResponse({"error": error.sentence}, error.status, error.headers)
+    return error_answer(error.status, error.sentence, error.headers)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": f"{error.detail}."}, error.status_code, error.headers)
+    return error_answer(error.status_code, f"{error.detail}.", error.headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=CLOSED)  # for the log: nobody reads it
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "Something went wrong inside."}, INTERNAL)
+    return error_answer(INTERNAL, WRONG_INSIDE)

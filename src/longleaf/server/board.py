@@ -25,11 +25,15 @@ PATHS = (
     "/",
     "other",
 )
-STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503, 0)
+STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 431, 500, 503, 507, 0)
 """0 is any other."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "failed_reloads", "search_seconds", "starts")
+GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "asked", "search_seconds", "starts")
+ORDERS = ("wanted", "copied", "answered", "failed", "failures")
+"""The supervisor's numbers: the version that all workers are to have, that of the last copy, how many
+requests to reload (``asked``, over the workers) have an outcome, whether the last failed, how many did."""
+
 
 _PLACES = {path: place for place, path in enumerate(PATHS)}
 _STATUS_PLACES = {status: place for place, status in enumerate(STATUSES)}
@@ -51,6 +55,8 @@ class Board:
     batches : float64 array [workers, len(ROWS) + 2]
         As many, of the rows of a batch.
     gauges : float64 array [workers, gauges]
+    orders : float64 array [orders]
+        Written by the supervisor; ``copied`` by the process that copies a model for it.
     """
 
     def __init__(self, workers: int) -> None:
@@ -59,14 +65,33 @@ class Board:
             "seconds": (workers, len(PATHS), len(SECONDS) + 2),
             "batches": (workers, len(ROWS) + 2),
             "gauges": (workers, len(GAUGES)),
+            "orders": (len(ORDERS),),
         }
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         memory = np.frombuffer(mmap.mmap(-1, 8 * sum(sizes)), np.float64)
         parts = np.split(memory, np.cumsum(sizes)[:-1])
-        self.requests, self.seconds, self.batches, self.gauges = (
+        self.requests, self.seconds, self.batches, self.gauges, self.orders = (
             part.reshape(shape) for part, shape in zip(parts, shapes.values(), strict=True)
         )
         self.workers = workers
+
+    def order(self, name: str) -> float:
+        """Return one of the supervisor's numbers."""
+        return float(self.orders[ORDERS.index(name)])
+
+    def set_order(self, name: str, value: float) -> None:
+        """Set one of the supervisor's numbers."""
+        self.orders[ORDERS.index(name)] = value
+
+    @property
+    def asked(self) -> float:
+        """How often a reload was asked for, over the workers."""
+        return float(self.gauges[:, GAUGES.index("asked")].sum())
+
+    @property
+    def agree(self) -> bool:
+        """Whether all workers have the version that they are to have."""
+        return bool((self.gauges[:, GAUGES.index("version")] == self.order("wanted")).all())
 
 
 class Slot:
@@ -105,3 +130,8 @@ class Slot:
 def version_number(version: str) -> int:
     """Give a model's version as a number that a float64 holds."""
     return int(version, 16)  # 12 hexadecimal digits: 48 bits
+
+
+def version_text(number: float) -> str:
+    """Undo `version_number`."""
+    return f"{int(number):012x}"

@@ -20,6 +20,7 @@ from longleaf.io._manifest import MANIFEST
 from longleaf.io.names import read_names
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.models import load
+from longleaf.server.reader import stop_if_abandoned
 from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
 from longleaf.suggest import MOST_WORDS, Query, Suggester
@@ -116,12 +117,16 @@ class Engine:
 
     def explain(self, text: str, tag: str) -> Explanation:
         """Say which words spoke for a tag, which may be called by its name."""
-        return self.suggester.explain(self.matrix([text]), 0, self.tags.number(tag), text)
+        return self._explain(self.matrix([text]), self.tags.number(tag), text)
+
+    def _explain(self, X: Any, label: int, text: str) -> Explanation:
+        stop_if_abandoned()
+        return self.suggester.explain(X, 0, label, text)
 
     def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
         """Name the words that spoke for each of some tags, the strongest first."""
         X, labels = self.matrix([text]), self.tags.numbers(tags, "tags")
-        found = [self.suggester.explain(X, 0, int(label), text) for label in labels]
+        found = [self._explain(X, int(label), text) for label in labels]
         return [list(one.words_for[:MOST_WORDS]) for one in found]
 
     def _warm(self) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from longleaf.io._replace import sync_directory
 from longleaf.server.engine import UNPROCESSABLE, Engine
+from longleaf.server.logs import complain
 from longleaf.server.requests import JsonObject, check_fields, required, unprocessable
 from longleaf.server.settings import Refusal
 
+INSUFFICIENT_STORAGE, UNAVAILABLE = 507, 503
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FIELDS = ("text", "accepted", "rejected")
 
 
@@ -21,12 +29,20 @@ class FeedbackFile:
     Parameters
     ----------
     path : str
-        Made if it is not there, readable by its owner only: it holds people's texts.
+        Created if it is not there, readable by its owner only: it holds people's texts.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        os.close(self._open())
+        file = self._open()
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise ValueError(f"The feedback file must be a regular file; {path} is not.")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        with suppress(PermissionError):  # a folder that may be entered but not read
+            sync_directory(Path(path).parent)
 
     def add(self, asked: JsonObject, engine: Engine) -> JsonObject:
         """Check what came in and write it down; give the line."""
@@ -50,16 +66,39 @@ class FeedbackFile:
         return line
 
     def _write(self, line: bytes) -> None:
-        file = self._open()
+        """Add a whole line, on disk when this returns, or nothing."""
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)  # a long line may take several writes
-            while line:
-                line = line[os.write(file, line) :]
-        finally:
-            os.close(file)
+            file = self._open()
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _append(file, line)
+            finally:
+                os.close(file)
+        except OSError as error:
+            complain("feedback not kept", reason=error.strerror)
+            full = error.errno in FULL
+            raise Refusal(
+                INSUFFICIENT_STORAGE if full else UNAVAILABLE,
+                "Feedback cannot be kept now, because "
+                + ("there is no space left for it." if full else "its file cannot be written."),
+            ) from None
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _append(file: int, line: bytes) -> None:
+    """Add a line behind a line end, and bring it to the disk; if that fails the file stays as it was."""
+    size = os.fstat(file).st_size
+    if size and os.pread(file, 1, size - 1) != b"\n":  # a writer was killed, or an editor left it so
+        line = b"\n" + line
+    try:
+        while line:
+            line = line[os.write(file, line) :]
+        os.fsync(file)
+    except OSError:
+        os.ftruncate(file, size)
+        raise
 
 
 def _tags(value: Any, name: str, engine: Engine) -> list[str]:

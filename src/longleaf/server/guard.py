@@ -8,15 +8,16 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from longleaf.server.answers import error_answer
 from longleaf.server.board import PATHS
 from longleaf.server.logs import complain, log
 from longleaf.server.page import FILES
 from longleaf.server.service import Service
 
 UNAUTHORIZED, INTERNAL = 401, 500
+WRONG_INSIDE = "Something went wrong inside."
 KNOWN = frozenset({*PATHS, *FILES, "/openapi.json"})
 CLOSED = 499
 """What is logged when the caller went away before the answer."""
@@ -48,7 +49,7 @@ class Guard:
         except Exception:
             complain("request failed", path=_known(scope["path"]))
             if status == CLOSED:
-                await JSONResponse({"error": "Something went wrong inside."}, INTERNAL)(scope, receive, watch)
+                await error_answer(INTERNAL, WRONG_INSIDE)(scope, receive, watch)
         finally:
             seconds = time.perf_counter() - begin
             slot.add("in_flight", -1)
@@ -87,7 +88,7 @@ class KeyCheck:
         )
         if guarded and not self._has_key(dict(scope["headers"])):
             sentence = "A valid API key must be given, as Authorization: Bearer KEY or as X-API-Key."
-            answer = JSONResponse({"error": sentence}, UNAUTHORIZED, {"WWW-Authenticate": "Bearer"})
+            answer = error_answer(UNAUTHORIZED, sentence, {"WWW-Authenticate": "Bearer"})
             return await answer(scope, receive, send)
         await self.app(scope, receive, send)
 

@@ -56,6 +56,11 @@ def log(event: str, **facts: Any) -> None:
     logger.info(event, extra={"facts": facts})
 
 
+def caution(event: str, **facts: Any) -> None:
+    """Write a line about something that the operator should look at."""
+    logger.warning(event, extra={"facts": facts})
+
+
 def complain(event: str, **facts: Any) -> None:
     """Write a line about something that went wrong, with where it happened if an error is being handled."""
     failing = sys.exc_info()[0] is not None

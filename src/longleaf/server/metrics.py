@@ -41,12 +41,13 @@ def _batches(board: Board) -> Iterator[str]:
 
 def _gauges(board: Board) -> Iterator[str]:
     total = dict(zip(GAUGES, board.gauges.sum(axis=0).tolist(), strict=True))
+    total["failed_reloads"] = board.order("failures")
     for name, metric, kind, meaning in (
         ("search_seconds", "longleaf_search_seconds_total", "counter", "Time spent searching."),
         ("in_flight", "longleaf_requests_in_flight", "gauge", "Requests being answered."),
         ("waiting_rows", "longleaf_waiting_rows", "gauge", "Rows that wait for the searcher."),
         ("reloads", "longleaf_reloads_total", "counter", "Models taken up, over all workers."),
-        ("failed_reloads", "longleaf_failed_reloads_total", "counter", "Models that could not be read."),
+        ("failed_reloads", "longleaf_failed_reloads_total", "counter", "Models that were refused."),
         ("starts", "longleaf_worker_starts_total", "counter", "Workers started, replacements included."),
     ):
         yield from _head(metric, kind, meaning)

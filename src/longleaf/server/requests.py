@@ -70,6 +70,8 @@ class SuggestRequest:
         explain = _typed(asked.get("explain", False), "explain", bool)
         if explain and X is not None:
             raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
+        if explain:
+            check_explained(texts, limits)
         with unprocessable():
             k = check_count(asked.get("k", 5), "k", high=limits.k)
             query = engine.suggester.query(k, **_wanted(asked))
@@ -110,7 +112,8 @@ def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     array = np.asarray(_typed(value, name, list))
-    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+    of_numbers = array.ndim == 1 and (not array.size or array.dtype.kind in kinds)
+    if not of_numbers or bool in set(map(type, value)):  # NumPy takes true for 1
         wanted = "whole numbers" if kinds == "iu" else "numbers"
         raise ValueError(f"{name} must be a list of {wanted}; got {json.dumps(value)[:40]}.")
     return array
@@ -139,6 +142,16 @@ def _tags(value: Any, name: str) -> list[str]:
     return [_typed(tag, f"Each tag of {name}", str) for tag in _typed(value, name, list)]
 
 
+def check_explained(texts: list[str], limits: Limits) -> None:
+    """Refuse to explain more than the limit: Python looks at each character, which takes long."""
+    size = sum(map(len, texts))
+    if size > limits.explained:
+        raise Refusal(
+            UNPROCESSABLE,
+            f"Texts to explain must have at most {limits.explained} characters in one request; got {size}.",
+        )
+
+
 def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:
     """Refuse fields that nobody would read: they are slips."""
     unknown = [name for name in asked if name not in known]
@@ -160,7 +173,9 @@ class unprocessable:  # noqa: N801 - used as a statement
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError | TypeError | OverflowError):
+        if isinstance(error, OverflowError):
+            raise Refusal(UNPROCESSABLE, "Numbers must be within the range of a 64-bit float.") from None
+        if isinstance(error, ValueError | TypeError):
             raise Refusal(UNPROCESSABLE, str(error)) from None
 
 
@@ -169,7 +184,7 @@ def _optional(value: Any, check: Callable[[Any], Any]) -> Any:
 
 
 def _typed(value: Any, name: str, kind: type) -> Any:
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise Refusal(UNPROCESSABLE, f"{name} must be {_KINDS[kind]}; got {_kind(value)}.")
     return value
 

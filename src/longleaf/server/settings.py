@@ -20,6 +20,10 @@ class Limits:
         From the first byte of a request to its answer.
     waiting : int
         Rows that may wait for the searcher, over all requests of a worker.
+    explained : int
+        Characters of all texts to explain in a request.
+    connections : int
+        Open connections of a worker.
     """
 
     body_bytes: int = 8_000_000
@@ -27,6 +31,8 @@ class Limits:
     k: int = 100
     seconds: float = 30.0
     waiting: int = 4096
+    explained: int = 1_000_000
+    connections: int = 512
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class Settings:
         How long running requests may take after the service was told to stop.
     access_log : bool
         Whether each request is a line in the log.
+    snapshots : str, optional
+        The folder for private copies of the model, which are what is served; the system's folder for
+        temporary files if omitted.
+    in_place : bool
+        Serve the model's own files in place of a copy: nobody may then change them.
     """
 
     model: str
@@ -69,6 +80,12 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     drain_seconds: float = 30.0
     access_log: bool = True
+    snapshots: str | None = None
+    in_place: bool = False
+
+    def __post_init__(self) -> None:
+        for key in self.api_keys:
+            check_key(key)
 
     @property
     def search_threads(self) -> int:
@@ -77,6 +94,13 @@ class Settings:
             return self.threads
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, cores // self.workers)
+
+
+def check_key(key: str) -> None:
+    """Refuse an API key that is empty, or that no header could bring back as it is; it is never quoted."""
+    if not key or not all("!" <= character <= "~" for character in key):
+        found = "an empty one" if not key.strip() else "one with spaces or other characters"
+        raise ValueError(f"Each API key must be of printable ASCII without spaces; got {found}.")
 
 
 class Refusal(Exception):  # noqa: N818 - what the caller got wrong, not what went wrong here

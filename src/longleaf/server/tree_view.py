@@ -12,6 +12,7 @@ from longleaf.explain.paths import node_terms, node_weights
 from longleaf.explain.row import log_node_probability
 from longleaf.explain.words import column_names
 from longleaf.server.engine import Engine
+from longleaf.server.reader import stop_if_abandoned
 from longleaf.server.settings import Refusal
 from longleaf.trees.label_tree import LabelTree
 
@@ -102,6 +103,7 @@ class TreeView:
             children, chances = children[order], chances[order]
         described = []
         for place, child in enumerate(children.tolist()):
+            stop_if_abandoned()
             below = labels_below(self.tree, child)
             best = below[np.argsort(-self.engine.counts[below], kind="stable")[:CHILD_LABELS]]
             described.append(
@@ -119,6 +121,7 @@ class TreeView:
         """Give the probability of each child for the text, given that of the node."""
         if self.X is None:
             return None
+        stop_if_abandoned()
         model = self.engine.model
         row = check_features(self.X, model.n_features_in_, normalize=model.normalize)
         values, features = row.data * row.scale[0], row.indices.astype(np.int64)
