@@ -34,7 +34,7 @@ def stop_if_abandoned() -> None:
 
 
 class Reader:
-    """One thread. Work that is cancelled while it waits is never begun; begun, it ends at `stop_if_abandoned`."""
+    """One thread. Work cancelled while it waits is never begun; begun, it ends at `stop_if_abandoned`."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "longleaf-reader")
