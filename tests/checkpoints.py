@@ -8,9 +8,9 @@ from sklearn.base import clone
 
 import longleaf as ll
 from longleaf.training import resumable
-from longleaf.training.queue import PartQueue
+from longleaf.training.queue import UnitQueue
 from longleaf.training.solver import NodeTrainer
-from longleaf.training.store import PartStore
+from longleaf.training.store import WeightStore
 from training import texts
 
 X, Y = texts(n_rows=400, n_features=150, n_labels=60, seed=3)
@@ -33,7 +33,7 @@ def make(name="log", **changes):
 
 def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
     """Let training end with an error when so many parts are saved."""
-    save, lock, saved = PartStore.save, threading.Lock(), []
+    save, lock, saved = WeightStore.save, threading.Lock(), []
 
     def stopping(self, *part):
         with lock:
@@ -42,13 +42,13 @@ def stop_after(monkeypatch, n_parts, error=KeyboardInterrupt):
             saved.append(part)
         save(self, *part)
 
-    monkeypatch.setattr(PartStore, "save", stopping)
+    monkeypatch.setattr(WeightStore, "save", stopping)
 
 
 def begin(monkeypatch, folder, n_parts, model, labels=Y):
     """Train until so many parts are saved; give their files."""
     with monkeypatch.context() as patch:
-        patch.setattr(resumable, "PartQueue", SmallParts)
+        patch.setattr(resumable, "UnitQueue", SmallParts)
         stop_after(patch, n_parts)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, labels, checkpoint=folder)
@@ -57,7 +57,7 @@ def begin(monkeypatch, folder, n_parts, model, labels=Y):
     return parts
 
 
-class SmallParts(PartQueue):
+class SmallParts(UnitQueue):
     """Parts of one unit each, however fast the machine is."""
 
     def _most(self):

@@ -12,7 +12,7 @@ import pytest
 import longleaf as ll
 from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, stop_after
 from longleaf.training.checkpoint import CheckpointError
-from longleaf.training.store import PartStore
+from longleaf.training.store import WeightStore
 from same import same_model
 
 
@@ -63,14 +63,14 @@ def test_a_finished_training_is_not_repeated(tmp_path, monkeypatch):
 def test_trees_are_kept_as_they_are_built(tmp_path, monkeypatch):
     folder = tmp_path / "ck"
     with monkeypatch.context() as patch:
-        save = PartStore.save_tree
+        save = WeightStore.save_tree
 
         def save_one(self, tree, label_tree):
             if tree == 1:
                 raise KeyboardInterrupt
             save(self, tree, label_tree)
 
-        patch.setattr(PartStore, "save_tree", save_one)
+        patch.setattr(WeightStore, "save_tree", save_one)
         with pytest.raises(KeyboardInterrupt):
             make().fit(X, Y, checkpoint=folder)
     assert [path.parent.name for path in folder.glob("*/tree.bundle")] == ["tree0"]

@@ -15,10 +15,10 @@ from longleaf.baselines.pfastrexml import PfastreXML
 from longleaf.baselines.proxml import ProXML
 from longleaf.training import checkpoint, resumable
 from longleaf.training.checkpoint import CheckpointError, open_checkpoint
-from longleaf.training.queue import PartQueue
+from longleaf.training.queue import UnitQueue
 from longleaf.training.solver import NodeTrainer
-from longleaf.training.store import PartStore
-from longleaf.weights.join import join_parts
+from longleaf.training.store import WeightStore
+from longleaf.weights.join import join_ranges
 from same import same_model
 
 # ------------------------------------------------------------ refusals
@@ -139,7 +139,7 @@ def test_a_tagger_resumes(tmp_path, monkeypatch):
     tagger = ll.Tagger(make(n_trees=1, max_leaf=2))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
-        patch.setattr(resumable, "PartQueue", SmallParts)
+        patch.setattr(resumable, "UnitQueue", SmallParts)
         with pytest.raises(KeyboardInterrupt):
             tagger.fit(sentences, tags, checkpoint=tmp_path / "ck")
     kept = ll.Tagger(make(n_trees=1, max_leaf=2)).fit(sentences, tags, checkpoint=tmp_path / "ck")
@@ -168,7 +168,7 @@ def test_the_command_line_resumes_and_refuses(tmp_path: Path) -> None:
 def test_the_queue_hands_out_every_unit_once_and_the_costliest_first():
     first_node = np.arange(0, 210, 2, dtype=np.int32)
     cost = np.random.default_rng(0).integers(1, 50, 104).astype(float)
-    queue = PartQueue(first_node, cost, threads=2)
+    queue = UnitQueue(first_node, cost, threads=2)
     queue.skip(10, 20)
     parts = []
     while (part := queue.take()) is not None:
@@ -190,23 +190,23 @@ def test_parts_on_disk_join_as_parts_in_memory(tmp_path):
     first, _ = trainer.units()
     cuts = [0, int(first[2]), int(first[3]), trainer.tree.n_nodes]
     parts = [trainer.train(a, b, threads=1) for a, b in pairwise(cuts)]
-    store = PartStore(tmp_path)
+    store = WeightStore(tmp_path)
     for (weights, facts), start in reversed(list(zip(parts, cuts[:-1], strict=True))):
         store.save(4, start, weights, facts)
     weights, facts = store.joined(4)
-    expected = join_parts([weights for weights, _ in parts])
+    expected = join_ranges([weights for weights, _ in parts])
     assert list(weights) == list(expected)
     for name, array in expected.items():
         np.testing.assert_array_equal(weights[name], array, err_msg=name)
     assert facts == trainer.train(threads=1)[1]
-    again, _ = PartStore(tmp_path).joined(4)
+    again, _ = WeightStore(tmp_path).joined(4)
     np.testing.assert_array_equal(again["bytes"], expected["bytes"])
 
 
 def test_parts_with_a_gap_are_not_joined(tmp_path):
     trainer = _trainer(make())
     first, _ = trainer.units()
-    store = PartStore(tmp_path)
+    store = WeightStore(tmp_path)
     store.save(0, int(first[1]), *trainer.train(int(first[1]), threads=1))
     with pytest.raises(ValueError, match="must follow one another from node 0 on"):
         store.joined(0)

@@ -171,8 +171,8 @@ def test_columns_of_a_dataframe_keep_their_names(client):
 def test_a_worker_with_little_memory_gets_only_what_fits(client, monkeypatch):
     """The large worker has four times the memory of the small one; the root's rows fit only there."""
     parts = []
-    plan = nodes.plan_parts
-    monkeypatch.setattr(nodes, "plan_parts", lambda *args: parts.extend(found := plan(*args)) or found)
+    plan = nodes.plan_tasks
+    monkeypatch.setattr(nodes, "plan_tasks", lambda *args: parts.extend(found := plan(*args)) or found)
     lld.fit(ll.PLT(n_trees=1, **SETTINGS), X, Y, partitions=2)
     need = max(part.need for part in parts)
     monkeypatch.setattr(nodes, "MEMORY_SHARE", need / (2 * GIB))  # half of it fits on the small worker

@@ -11,7 +11,7 @@ import longleaf as ll
 from longleaf import _core
 from longleaf._validation import check_features, check_labels
 from longleaf.training.solver import NodeTrainer, SolverSettings, node_rows
-from longleaf.weights.join import join_parts
+from longleaf.weights.join import join_ranges
 
 
 def settings(**changes):
@@ -64,7 +64,7 @@ def test_parts_join_to_the_whole(loss, arity, weight_bits):
     assert len(first) == len(costs) + 1 > 3
     cuts = [first[0], first[1], first[-2], first[-1]]
     parts = [trainer.train(a, b, threads=1) for a, b in itertools.pairwise(cuts)]
-    same(join_parts([weights for weights, _ in parts]), whole)
+    same(join_ranges([weights for weights, _ in parts]), whole)
     assert sum(part["row_visits"] for _, part in parts) == facts["row_visits"]
 
 
@@ -75,7 +75,7 @@ def test_a_wide_family_falls_apart_too(size):
     first, _ = trainer.units()
     assert len(first) == 4  # 450 siblings in chunks of 192
     parts = [trainer.train(a, b, threads=1)[0] for a, b in itertools.pairwise(first)]
-    same(join_parts(parts), trainer.train(threads=1)[0])
+    same(join_ranges(parts), trainer.train(threads=1)[0])
 
 
 @pytest.mark.parametrize(

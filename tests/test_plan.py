@@ -16,11 +16,11 @@ from longleaf.io.storage import folder_bytes
 from longleaf.plt import rows_of_labels
 from longleaf.training.execution import choose_execution
 from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account, parse_memory
-from longleaf.training.resumable import train_by_parts
+from longleaf.training.resumable import train_resumably
 from longleaf.training.sampling import estimate_centroid_entries, estimate_tree, thinned
 from longleaf.training.scratch import scratch_files
 from longleaf.training.solver import NodeTrainer
-from longleaf.training.store import PartStore
+from longleaf.training.store import WeightStore
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_what_goes_to_disk_gives_the_same_bits(
     whole, facts = trainer.train(threads=2)
     shares: list[float] = []
     with scratch_files(tmp_path if scratch else None):
-        weights, took = train_by_parts(trainer, PartStore(tmp_path), 0, 2, shares.append)
+        weights, took = train_resumably(trainer, WeightStore(tmp_path), 0, 2, shares.append)
     for name, array in whole.items():
         np.testing.assert_array_equal(weights[name], array)
     assert took == facts

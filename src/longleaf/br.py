@@ -24,7 +24,7 @@ class BR(LabelEstimator):
     ----------
     loss, C, normalize, bias, threshold, tolerance, max_epochs, weight_bits, propensity, k, \
 random_state, n_jobs
-        As in `longleaf.PLT`; ``C`` left out is 32 for "log" and 1 for "squared-hinge".
+        As in `longleaf.PLT`; ``C`` is by default 32 for "log" and 1 for "squared-hinge".
     positive_weight : float, "propensity", "propensity-balanced" or "inverse-prior"
         What an error on a positive row costs, as a multiple of one on a negative row. "propensity" is
         ``2 / p_j - 1`` for label j, with its propensity ``p_j`` by the constants ``propensity``;
@@ -39,7 +39,7 @@ random_state, n_jobs
 
     @classmethod
     def dismec(cls, **changes: Any) -> Self:
-        """Give DiSMEC: squared hinge, C=1, and weights below 0.01 dropped.
+        """Return DiSMEC: squared hinge, C=1, and weights below 0.01 dropped.
 
         Babbar and Schölkopf, "DiSMEC: Distributed sparse machines for extreme multi-label classification",
         WSDM 2017. For each label j, with ``y_i = 1`` where row i has it and -1 elsewhere,
@@ -56,15 +56,15 @@ random_state, n_jobs
 
     @classmethod
     def pw_dismec(cls, *, class_balanced: bool = False, **changes: Any) -> Self:
-        """Give PW-DiSMEC: DiSMEC with each positive row of label j weighted by ``2 / p_j - 1``.
+        """Return PW-DiSMEC: DiSMEC with each positive row of label j weighted by ``2 / p_j - 1``.
 
         Qaraei, Schultheis, Gupta and Babbar, "Convex surrogates for unbiased loss functions in extreme
-        classification with missing labels", WWW 2021. Where a label is noted with probability ``p`` only,
-        the unbiased estimate of a loss ``l`` is ``l(+) / p + (1 - 1/p) l(-)`` on the noted rows; for the 0-1
-        loss, where ``l(-) = 1 - l(+)``, that is ``(2/p - 1) l(+)`` and a constant. Its surrogate puts the
-        squared hinge in place of the 0-1 loss, so that it stays convex and bounded below.
+        classification with missing labels", WWW 2021. If a label is observed with probability ``p``, the
+        unbiased estimate of a loss ``l`` is ``l(+) / p + (1 - 1/p) l(-)`` on the observed rows; for the 0-1
+        loss, where ``l(-) = 1 - l(+)``, that is ``(2/p - 1) l(+)`` and a constant. Its surrogate replaces the
+        0-1 loss by the squared hinge, so that it stays convex and bounded below.
 
-        ``class_balanced`` gives PW-DiSMEC-cb, the variant in the tables of the PS-PLT paper: the weight is
+        ``class_balanced`` selects PW-DiSMEC-cb, the variant in the tables of the PS-PLT paper: the weight is
         multiplied by the class-balanced share ``(1 - β) / (1 - β^n)`` of Cui et al. (CVPR 2019) for a label
         of n rows, with β = 0.9 as in the authors' code. Positive rows of frequent labels then weigh less than
         negative ones, and those of rare labels stay as they are.

@@ -150,7 +150,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             The most memory that the process may take, such as "4G". Training is planned first; then it fits,
             with weights and working copies on disk where it must, or a ValueError says why it cannot.
         scratch : str or path, optional
-            The folder of such files; the system's temporary one if left out.
+            The folder of such files; the system's temporary one by default.
         client : dask.distributed.Client, optional
             Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
@@ -262,13 +262,13 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         ----------
         X : sparse or dense matrix [rows, features]
         k : int, optional
-            How many labels; the estimator's own ``k`` if left out.
+            How many labels; the estimator's own ``k`` by default.
         tail : float, optional
             The tail dial: gains are the inverse propensities to this power; 0 is plain precision, 1 PS-PLT.
         gain : array [labels], optional
-            What each correct label is worth, at least 0; a label of gain 0 is never returned.
+            The gain of each label, from 0 to 1e38; a label of gain 0 is never returned.
         propensity : (A, B), optional
-            Constants of the propensity model for ``tail``; the estimator's own if left out.
+            Constants of the propensity model for ``tail``; the estimator's own by default.
         search : {"exact", "beam"}
             Exact search returns the provably best labels under the model; beam search expands only the best
             ``beam`` inner nodes of each level of each tree. With several trees, a label that any tree's beam
@@ -279,7 +279,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         threshold : float or array [labels], optional
             Labels that score less are not returned.
         n_jobs : int, optional
-            Threads; the estimator's own if left out.
+            Threads; the estimator's own by default.
         progress : callable, optional
             Called now and then with the share of the work that is done.
 
@@ -317,7 +317,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         return TopK(*found)
 
     def probability(self, X: Any, rows: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Give the probability of each (row, label) pair.
+        """Return the probability of each (row, label) pair.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         label_array = _check_pairs(labels, self.n_labels_, "labels")
         if row_array.shape != label_array.shape:
             raise ValueError(
-                f"rows and labels must have one length; got {len(row_array)} and {len(label_array)}."
+                f"rows and labels must be the same length; got {len(row_array)} and {len(label_array)}."
             )
         order = np.argsort(row_array, kind="stable")  # pairs of one row share what is evaluated for it
         out = np.empty(len(order), np.float32)
@@ -350,14 +350,14 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         return out
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
-        """Give the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
+        """Return the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
         labels = self.top_k(X).labels
         row, place = np.nonzero(labels >= 0)
         ones = np.ones(len(row), np.float32)
         return sp.csr_matrix((ones, (row, labels[row, place])), shape=(len(labels), self.n_labels_))
 
     def score(self, X: Any, y: LabelsLike) -> float:
-        """Give the precision at 1 as a fraction; labels that training never saw cannot be hit."""
+        """Return the precision at 1 as a fraction; labels that training never saw cannot be hit."""
         truth, top = self._judge(X, y, k=1)
         best = top.labels[:, 0]
         hits = truth[np.arange(len(best)), np.maximum(best, 0)] * (best >= 0)
@@ -366,12 +366,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     def inverse_propensity(
         self, propensity: tuple[float, float] | None = None, *, n_labels: int | None = None
     ) -> npt.NDArray[np.float64]:
-        """Give what each label is worth by its count in training, for `longleaf.metrics.evaluate`.
+        """Return the inverse propensity of each label, for `longleaf.metrics.evaluate`.
 
         Parameters
         ----------
         propensity : (A, B), optional
-            Constants of the propensity model; the estimator's own if left out.
+            Constants of the propensity model; the estimator's own by default.
         n_labels : int, optional
             For how many labels; those after the model's own were never seen.
 
@@ -389,7 +389,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         return inverse_propensity_from_counts(counts, self.n_rows_, a=a, b=b)
 
     def _judge(self, X: Any, y: LabelsLike, **options: Any) -> tuple[sp.csr_array, TopK]:
-        """Give the true labels, at least as many columns as the model has labels, and the ranked ones."""
+        """Return the true labels, at least as many columns as the model has labels, and the ranked ones."""
         check_is_fitted(self)
         truth = check_labels(y, name="y")
         if truth.shape[1] < self.n_labels_ and not is_label_lists(y):
@@ -407,7 +407,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         storage.save_folder(path, self.kind, *self._to_arrays(), force)
 
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Give the model as plain JSON and arrays by name."""
+        """Return the model as plain JSON and arrays by name."""
         check_is_fitted(self)
         meta = {
             "params": self._plain_params(),

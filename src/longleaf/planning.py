@@ -34,7 +34,7 @@ def plan(
     X, Y
         As for `longleaf.PLT.fit`.
     estimator : PLT or BR, optional
-        Whose training is planned; ``PLT()`` if left out. It is left as it is.
+        Whose training is planned; ``PLT()`` by default. It is left as it is.
     memory : str or int, optional
         A limit, such as "4G". The plan is then for a training that stays within it, or a ValueError says why
         there is none.

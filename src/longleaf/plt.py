@@ -54,7 +54,7 @@ class PLT(LabelEstimator):
     loss : {"log", "squared-hinge"}
         The loss of the node classifiers.
     C : float, optional
-        The cost of an error; 16 for "log", 1 for "squared-hinge" if left out.
+        The cost of an error; 16 for "log", 1 for "squared-hinge" by default.
     arity : int
         Children of an inner node.
     max_leaf : int
@@ -76,12 +76,12 @@ class PLT(LabelEstimator):
         The most passes over the rows of a node.
     positive_weight : float, "propensity" or "inverse-prior"
         What an error on a positive row costs, as a multiple of one on a negative row. "propensity" makes up
-        for labels that were never noted: ``2 z - 1``, where ``z`` estimates, from the noted labels below a
-        node and their propensities by the constants ``propensity``, whether the row truly has one there.
+        for labels that were never observed: ``2 z - 1``, where ``z`` estimates, from the observed labels
+        below a node and their propensities by the constants ``propensity``, whether the row truly has one.
         "inverse-prior" is how many rows a node is trained on for one positive row. Such a model has the
         correction in its scores: asking it with ``tail`` would correct twice (``docs/propensity.md``).
     C_scale : {"none", "log", "linear"}, optional
-        Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``. Left out, "log" for
+        Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``. If omitted, "log" for
         squared hinge and "none" for log loss.
     weight_bits : {8, 32}
         8: a weight is stored as one of 254 values in nearly equal ratios. If the largest weight of up to 192
@@ -93,9 +93,10 @@ class PLT(LabelEstimator):
     propensity : (A, B)
         The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int
-        How many labels ``predict`` gives.
+        How many labels ``predict`` returns.
     random_state : int, RandomState or None
-        The same number gives the same model, bit for bit, with any number of threads.
+        The same number results in the same model, bit for bit, with any number of threads (on the same kind
+        of processor).
     n_jobs : int or None
         Threads; -1 for all cores.
 
@@ -175,15 +176,15 @@ class PLT(LabelEstimator):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """Give the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss.
+        """Return the paper's setting: 3 trees by balanced 2-means to clusters of 100, log loss.
 
         C is 16, as in the scripts of its experiments; its text does not state it.
         """
         return cls(**(preset("paper") | changes))
 
     def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
-        worth = self._inverse_propensities(sizes) if self.positive_weight == PROPENSITY else None
-        return replace(settings, label_worth=worth)
+        weights = self._inverse_propensities(sizes) if self.positive_weight == PROPENSITY else None
+        return replace(settings, label_inverse_propensity=weights)
 
     def _tree_source(self) -> TreeSource:
         if not isinstance(self.tree, str):
@@ -246,7 +247,7 @@ class PLT(LabelEstimator):
         *,
         progress: Callable[[float], None] | None = None,
     ) -> Self:
-        """Train the classifiers on the paths of some labels anew, from all rows; the trees stay.
+        """Train the classifiers on the paths of some labels again, from all rows; the trees stay.
 
         Parameters
         ----------
@@ -255,7 +256,7 @@ class PLT(LabelEstimator):
             those of these rows.
         labels : int array, optional
             The labels whose paths are trained: their leaves, the siblings of these, and so on up to the
-            root's children. All labels if left out.
+            root's children. All labels by default.
         """
         check_is_fitted(self)
         data = self._check_update(X, y, sample_weight)
@@ -267,7 +268,7 @@ class PLT(LabelEstimator):
         return self
 
     def add_labels(self, n: int, X: Any = None, y: LabelsLike = None, **options: Any) -> Ints:
-        """Make room for new labels, and learn them if there are rows.
+        """Add new labels, and learn them if there are rows.
 
         Parameters
         ----------
@@ -295,7 +296,7 @@ class PLT(LabelEstimator):
     def remove_labels(self, labels: npt.ArrayLike) -> Self:
         """Take labels out of the trees: they are never returned again, and the others are as they were.
 
-        The numbers of the others stay, and a removed label's number is not given away; rows that carry it
+        The numbers of the others stay, and a removed label's number is not reused; rows that carry it
         in a later `partial_fit` bring it back as a new label.
 
         Parameters
@@ -327,7 +328,7 @@ class PLT(LabelEstimator):
 
     def _check_update(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:
         """Check rows to learn from; their labels get a column for every label of the model."""
-        weight: Any = self.positive_weight  # a name's meaning hangs on rows that are no longer there
+        weight: Any = self.positive_weight  # a name's meaning depends on rows that are no longer there
         if isinstance(weight, str):
             raise ValueError(f"positive_weight must be a number to go on learning; got {weight!r}.")
         if np.any(self.label_counts_ == UNKNOWN_COUNT):
@@ -381,7 +382,7 @@ class PLT(LabelEstimator):
         self._note_counts(batch.label_counts)
 
     def _note_counts(self, counts: npt.NDArray[np.int64]) -> None:
-        """Note the labels' counts; what was prepared for the old ones is made anew."""
+        """Note the labels' counts; what was prepared for the old ones is made again."""
         self.label_counts_, self.n_labels_ = counts, len(counts)
         self.__dict__.pop("_prepared", None)
         self._prepare()

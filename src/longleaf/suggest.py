@@ -29,7 +29,7 @@ DIGITS = 7
 """What a 32-bit float holds."""
 
 Gain: TypeAlias = Mapping[str, float] | npt.NDArray[np.float64]
-"""What labels are worth: by tag (or name), 1 for those that are omitted; or one number per label."""
+"""Gains: by tag (or name), 1 for those that are omitted; or one number per label."""
 Groups: TypeAlias = npt.NDArray[np.int64]
 
 

@@ -43,18 +43,18 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : PLT or BR, optional
-        ``PLT()`` if left out.
+        ``PLT()`` by default.
     vectorizer : transformer, optional
-        ``TextVectorizer`` if left out, with the threads of the estimator. Any scikit-learn transformer or
+        ``TextVectorizer`` by default, with the threads of the estimator. Any scikit-learn transformer or
         pipeline that turns a list of strings into a sparse or dense matrix will do, an encoder's embeddings
         included; only `TextVectorizer` streams its texts and can be saved.
     names : mapping of str to str, optional
-        Readable names of tags. It plays no part in `fit` and may be set at any time.
+        Readable names of tags. It is not used by `fit` and may be set at any time.
 
     Attributes
     ----------
     estimator_, vectorizer_
-        The fitted parts.
+        The fitted components.
     classes_ : array of str objects [tags]
         The tags, in order after `fit`; column and label numbers are places in it.
     fields_ : dict
@@ -88,7 +88,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         self.names = names
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of the parts (``estimator__C``); a part that was left out is then made."""
+        """Set parameters, also of components (``estimator__C``); one that was omitted is then created."""
         super().set_params(**_with_components(params, self.estimator, self.vectorizer))
         return self
 
@@ -115,7 +115,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         progress : callable, optional
             Called now and then with the share of the training that is done.
         checkpoint : str or path, optional
-            A folder to resume from, as in `longleaf.PLT.fit`; the vectorizer is fitted anew each time.
+            A folder to resume from, as in `longleaf.PLT.fit`; the vectorizer is fitted again each time.
         client : dask.distributed.Client, optional
             Train the classifiers on its workers; the texts are read here.
         """
@@ -154,7 +154,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
-            raise ValueError(f"texts and tags must have one length; got {X.shape[0]} and {Y.shape[0]}.")
+            raise ValueError(f"texts and tags must be the same length; got {X.shape[0]} and {Y.shape[0]}.")
         self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self
@@ -186,7 +186,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tail : float, optional
             The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional
-            What a tag is worth, from 0 to 1e38; 1 for those that are omitted. Not together with ``tail``.
+            The gain of each tag, from 0 to 1e38; 1 for those that are omitted. Not together with ``tail``.
         only, never : iterable of str, optional
             The only tags that may be suggested; tags that must not be. Here and in ``gain`` and ``groups``, a
             tag may also be called by its readable name, unless several tags share it.
@@ -239,12 +239,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         return suggester.explain(self._matrix([text]), 0, suggester.tags.number(tag), text)
 
     def predict(self, texts: Iterable[str]) -> sp.csr_matrix[np.float32]:
-        """Give the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
+        """Return the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
         check_is_fitted(self)
         return self.estimator_.predict(self._matrix(texts))
 
     def score(self, texts: Iterable[str], tags: Iterable[Iterable[str]]) -> float:
-        """Give the precision at 1 as a fraction; tags that training never saw cannot be hit."""
+        """Return the precision at 1 as a fraction; tags that training never saw cannot be hit."""
         check_is_fitted(self)
         return self.estimator_.score(self._matrix(texts), self.transform_tags(tags))
 
@@ -255,7 +255,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ----------
         tags : iterable of iterables of str
         unseen : {"ignore", "add", "error"}
-            What becomes of tags that training never saw: they are left out; get columns after those of
+            What becomes of tags that training never saw: they are omitted; get columns after those of
             `classes_`, so that they count in a metric's denominators; or are an error.
 
         Returns
@@ -268,14 +268,14 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
         check_is_fitted(self)
-        parts = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
-        storage.save_folder(path, self.kind, *files.to_arrays(*parts), force)
+        components = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
+        storage.save_folder(path, self.kind, *files.to_arrays(*components), force)
 
     @classmethod
     def _from_folder(cls, folder: storage.Folder) -> Self:
-        parts = files.from_folder(folder)
-        tagger = cls(clone(parts["estimator_"]), clone(parts["vectorizer_"]))
-        tagger.__dict__.update(parts)
+        found = files.from_folder(folder)
+        tagger = cls(clone(found["estimator_"]), clone(found["vectorizer_"]))
+        tagger.__dict__.update(found)
         return tagger
 
     def partial_fit(
@@ -330,14 +330,14 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         *,
         progress: Progress = None,
     ) -> Self:
-        """Train the classifiers on the paths of some tags anew, from all texts.
+        """Train the classifiers on the paths of some tags again, from all texts.
 
         Parameters
         ----------
         texts, tags, sample_weight, progress
             As in `fit`: all rows, old and new.
         labels : iterable of str, optional
-            The tags, all if left out; `longleaf.PLT.refit` says what happens.
+            The tags, all by default; `longleaf.PLT.refit` says what happens.
         """
         model = self._plt()
         collector = TagCollector.of(tags, self.classes_)
@@ -352,7 +352,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         texts: Iterable[str] | None = None,
         tags: Iterable[Iterable[str]] | None = None,
     ) -> Self:
-        """Make room for new tags, and learn them if there are texts.
+        """Add new tags, and learn them if there are texts.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         return self
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
-        """Give tags other names; nothing else changes, and readable names go with their tags.
+        """Return tags other names; nothing else changes, and readable names go with their tags.
 
         Parameters
         ----------
@@ -447,21 +447,21 @@ def suggester_of(model: LabelEstimator | Tagger) -> Suggester:
 
 
 def _default_vectorizer(estimator: LabelEstimator) -> TextVectorizer:
-    """Give the vectorizer that belongs to an estimator: it uses as many threads."""
+    """Return the vectorizer that belongs to an estimator: it uses as many threads."""
     return TextVectorizer(n_jobs=estimator.n_jobs)
 
 
 def _with_components(params: dict[str, Any], estimator: Any, vectorizer: Any) -> dict[str, Any]:
-    """Put a default part beside the parameters that are meant for it, such as ``estimator__C``.
+    """Add a default component to the parameters that are meant for it, such as ``estimator__C``.
 
-    scikit-learn sets the parameters of parts that are there; those of a tagger are None if left out.
+    scikit-learn sets the parameters of components that exist; those of a tagger are None if omitted.
 
     Parameters
     ----------
     params : dict
-        What ``set_params`` was given.
+        The parameters of ``set_params``.
     estimator, vectorizer
-        The parts as they are, None if left out.
+        The components as they are, None if omitted.
     """
     found = dict(params)
     if _lacks("estimator", found, estimator):
@@ -472,5 +472,5 @@ def _with_components(params: dict[str, Any], estimator: Any, vectorizer: Any) ->
     return found
 
 
-def _lacks(part: str, params: dict[str, Any], now: Any) -> bool:
-    return params.get(part, now) is None and any(name.startswith(f"{part}__") for name in params)
+def _lacks(component: str, params: dict[str, Any], now: Any) -> bool:
+    return params.get(component, now) is None and any(name.startswith(f"{component}__") for name in params)

@@ -1,7 +1,7 @@
 """The same training, prediction and evaluation on a Dask cluster. Needs the extra ``distributed``.
 
-Rows lie in partitions on the workers; what a task needs goes to it, and only that. Scheduling, data movement
-and recovery are Dask's. A model has the same bits as one that was trained on one machine.
+Rows are held in partitions on the workers; a task receives only what it needs. Scheduling, data
+movement and recovery are Dask's. A model has the same bits as one that was trained on one machine.
 """
 
 from importlib.util import find_spec

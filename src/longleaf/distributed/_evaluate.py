@@ -30,8 +30,8 @@ def evaluate(
 ) -> dict[str, float]:
     """Judge a model on a Dask cluster.
 
-    The figures are those that `longleaf.metrics.evaluate` gives on one machine, with the inverse propensities
-    of the model's own training labels, up to the rounding of float64 sums taken in another order.
+    The figures are those of `longleaf.metrics.evaluate` on one machine, with the inverse propensities of the
+    model's own training labels, up to the rounding of float64 sums taken in another order.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def evaluate(
     k : int or ints
         How many predictions to judge.
     propensity : (A, B), optional
-        Constants of the propensity model, for the metrics and for ``tail``; the model's own if left out.
+        Constants of the propensity model, for the metrics and for ``tail``; the model's own by default.
     normalize : bool
         As in `longleaf.metrics.evaluate`.
     client, partitions, timeout
@@ -75,7 +75,7 @@ def evaluate(
 def _judge(
     model: Any, data: TrainingData, places: Sequence[int], normalize: bool, options: dict[str, Any]
 ) -> RankingSums | None:
-    """Give the sums over one partition, None if it has no rows."""
+    """Return the sums over one partition, None if it has no rows."""
     ranker = open_model(model)
     if not data.rows.n_rows:
         return None
@@ -84,5 +84,5 @@ def _judge(
     labels = data.labels
     whole = sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
     truth, ranked = check_problem(whole, top, None)
-    worth = ranker.inverse_propensity(options["propensity"], n_labels=width)
-    return RankingSums.of(truth, ranked, places, worth, normalize)
+    weights = ranker.inverse_propensity(options["propensity"], n_labels=width)
+    return RankingSums.of(truth, ranked, places, weights, normalize)

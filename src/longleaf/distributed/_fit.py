@@ -36,9 +36,9 @@ def fit(
     sample_weight : array or Dask array [rows], optional
         What an error on each row costs, as a multiple of C.
     client : dask.distributed.Client, optional
-        The one that was opened last, if left out.
+        The one that was opened last, by default.
     partitions : int, optional
-        Into how many partitions a matrix is cut; if left out, two for every thread of the cluster, but fewer
+        Into how many partitions a matrix is cut; by default, two for every thread of the cluster, but fewer
         if they would have less than a million entries.
     progress : callable, optional
         Called now and then with the share of the training that is done.
@@ -53,7 +53,7 @@ def fit(
     Raises
     ------
     ClusterError
-        If no worker has the memory for a part, or workers die again and again in the same task.
+        If no worker has the memory for a task, or workers die again and again in the same task.
     """
     if not isinstance(model, LabelEstimator):
         raise ValueError(f"model must be a PLT or BR to be trained on Dask; got {type(model).__name__}.")

@@ -54,14 +54,14 @@ def iter_top_k(
     timeout: float | None = None,
     **options: Any,
 ) -> Iterator[TopK]:
-    """Give the best k labels of the rows of one partition after the other, in the order of the rows.
+    """Return the best k labels of the rows of one partition after the other, in the order of the rows.
 
     Parameters
     ----------
     model, X
         As in `top_k`.
     k : int, optional
-        How many labels; the model's own ``k`` if left out.
+        How many labels; the model's own ``k`` by default.
     client, partitions, timeout
         As in `longleaf.distributed.fit`.
     **options
@@ -78,7 +78,7 @@ def iter_top_k(
 
 
 def in_order(run: Run, starts: Iterable[Callable[[], Any]], then: Callable[[Any], Any]) -> Iterator[Any]:
-    """Load partitions, a few ahead, and give what ``then`` makes of each, in their order."""
+    """Load partitions, a few ahead, and yield what ``then`` makes of each, in their order."""
     ahead = IN_FLIGHT * max(1, sum(worker.threads for worker in run.workers()))
     pending: deque[Any] = deque()
     for start in starts:
@@ -90,7 +90,7 @@ def in_order(run: Run, starts: Iterable[Callable[[], Any]], then: Callable[[Any]
 
 
 def keep_model(run: Run, model: Any, X: Any) -> tuple[Any, bool]:
-    """Give what stands for the model in tasks, and whether it scales rows."""
+    """Return what stands for the model in tasks, and whether it scales rows."""
     if isinstance(model, str | os.PathLike):
         path = os.path.abspath(os.fspath(model))
         return path, _plain_model(load(path)).normalize
@@ -102,18 +102,18 @@ def keep_model(run: Run, model: Any, X: Any) -> tuple[Any, bool]:
 
 
 def open_model(model: Any) -> LabelEstimator:
-    """Give the model that a task was told of."""
+    """Return the model that a task was told of."""
     return _load(model) if isinstance(model, str) else model
 
 
 def features(data: TrainingData) -> sp.csr_array:
-    """Give the rows of a partition as a matrix."""
+    """Return the rows of a partition as a matrix."""
     rows = data.rows
     return sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
 
 
 def _plain_model(model: Any) -> LabelEstimator:
-    """Give a copy without the names of columns, which partitions do not have; the caller has checked them."""
+    """Return a copy without column names, which partitions lack; the caller has checked them."""
     if not isinstance(model, LabelEstimator):
         raise ValueError(f"model must be a PLT or BR, or the path of one; got {type(model).__name__}.")
     check_is_fitted(model)

@@ -23,8 +23,8 @@ import scipy.sparse as sp
 
 from longleaf import _core
 from longleaf._validation import Rows
-from longleaf.learning.transplant import carry, part_weights
-from longleaf.learning.tree_edits import Part, part_of, with_clusters
+from longleaf.learning.transplant import carry, subtree_weights
+from longleaf.learning.tree_edits import Subtree, subtree_of, with_clusters
 from longleaf.search.top_k import NONE, log_gain
 from longleaf.training.solver import LOGISTIC_LINK
 from longleaf.trees.clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
@@ -61,7 +61,7 @@ class WeightedTree:
 def place_labels(
     weighted: WeightedTree, rows: Rows, Y: sp.csr_array, labels: Ints, *, link: int, threads: int
 ) -> Ints:
-    """Give the node that each new label should become a child of.
+    """Return the node that each new label should become a child of.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def place_labels(
     holds_inner[tree.parent[1:][tree.label[1:] < 0]] = True
     if not holds_inner[0]:  # a flat tree
         return np.zeros(len(labels), np.int64)
-    clusters = part_of(tree, holds_inner)
+    clusters = subtree_of(tree, holds_inner)
     of_label = Y.T.tocsr()[labels]
     spoken = np.minimum(np.diff(of_label.indptr), MOST_ROWS).astype(np.int64)
     row = of_label.indices[ranges(of_label.indptr[:-1].astype(np.int64), spoken)].astype(np.int64)
@@ -87,10 +87,10 @@ def place_labels(
 
 
 def _best_clusters(
-    weighted: WeightedTree, clusters: Part, rows: Rows, row: Ints, label: Ints, link: int, threads: int
+    weighted: WeightedTree, clusters: Subtree, rows: Rows, row: Ints, label: Ints, link: int, threads: int
 ) -> Ints:
-    """Give per label the cluster that it should join; (`row`, `label`) are pairs."""
-    forest = WeightedTree(clusters.tree, part_weights(weighted.weights, clusters)).forest(
+    """Return per label the cluster that it should join; (`row`, `label`) are pairs."""
+    forest = WeightedTree(clusters.tree, subtree_weights(weighted.weights, clusters)).forest(
         rows.n_features, link
     )
     asked, which = np.unique(row, return_inverse=True)
@@ -190,7 +190,7 @@ def split_clusters(
 def _group(
     weighted: WeightedTree, leaves: Ints, n_features: int, arity: int, seed: int, threads: int
 ) -> Ints:
-    """Cluster sibling leaves into ``arity`` groups by their weights; give the number of each leaf's group."""
+    """Cluster sibling leaves into ``arity`` groups by weights; return the number of each leaf's group."""
     chunks = np.unique(np.searchsorted(weighted.weights["node"], leaves, side="right") - 1)
     vectors = _unit_vectors(unpack(weighted.tree, weighted.weights, chunks, n_features), leaves, n_features)
     order, begin, end, _ = _core.cluster_labels(
@@ -213,7 +213,7 @@ def _group(
 
 
 def _unit_vectors(entries: Entries, leaves: Ints, n_features: int) -> sp.csr_array:
-    """Give the weights of leaves as sparse rows of unit length."""
+    """Return the weights of leaves as sparse rows of unit length."""
     mine = np.isin(entries.node, leaves)
     row = np.searchsorted(leaves, entries.node[mine])
     places = row, entries.feature[mine]

@@ -1,4 +1,4 @@
-"""Weights that follow their nodes into a changed tree, or into a part of it and back."""
+"""Weights that follow their nodes into a changed tree, or into a subtree of it and back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf.learning.tree_edits import EditedTree, Part
+from longleaf.learning.tree_edits import EditedTree, Subtree
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.chunks import chunk_starts, forest_of, select_chunks
 
@@ -22,9 +22,9 @@ def carry(
     n_features: int,
     threads: int,
 ) -> _core.WeightArrays:
-    """Give an edited tree the weights of the nodes that it kept.
+    """Return an edited tree the weights of the nodes that it kept.
 
-    Families that are as they were keep their chunks, byte by byte; only the others are packed anew.
+    Families that are as they were keep their chunks, byte by byte; only the others are packed again.
 
     Parameters
     ----------
@@ -41,25 +41,27 @@ def carry(
     return forest.regroup_chunks(0, tree.first_child, tree.label, origin, bias, threads)
 
 
-def part_weights(weights: _core.WeightArrays, part: Part) -> _core.WeightArrays:
-    """Give the weights of a part of a tree."""
-    chunks = _part_chunks(weights, part)
-    return select_chunks([weights], np.zeros_like(chunks), chunks, part.tree, weights["bias"][part.nodes])
+def subtree_weights(weights: _core.WeightArrays, subtree: Subtree) -> _core.WeightArrays:
+    """Return the weights of a subtree."""
+    chunks = _subtree_chunks(weights, subtree)
+    return select_chunks(
+        [weights], np.zeros_like(chunks), chunks, subtree.tree, weights["bias"][subtree.nodes]
+    )
 
 
 def put_back(
-    tree: LabelTree, weights: _core.WeightArrays, part: Part, trained: _core.WeightArrays
+    tree: LabelTree, weights: _core.WeightArrays, subtree: Subtree, trained: _core.WeightArrays
 ) -> _core.WeightArrays:
-    """Replace the weights of a part of a tree; all other chunks stay as they are."""
-    chunks = _part_chunks(weights, part)
+    """Replace the weights of a subtree; all other chunks stay as they are."""
+    chunks = _subtree_chunks(weights, subtree)
     source, chunk = np.zeros(len(weights["dense"]), np.int64), np.arange(len(weights["dense"]))
     source[chunks], chunk[chunks] = 1, np.arange(len(chunks))
     bias = np.array(weights["bias"], np.float32)
-    bias[part.nodes[1:]] = trained["bias"][1:]
+    bias[subtree.nodes[1:]] = trained["bias"][1:]
     return select_chunks([weights, trained], source, chunk, tree, bias)
 
 
-def _part_chunks(weights: _core.WeightArrays, part: Part) -> Ints:
-    """Name the chunks of the whole tree that hold the part's nodes."""
-    starts = part.nodes[chunk_starts(part.tree)]
+def _subtree_chunks(weights: _core.WeightArrays, subtree: Subtree) -> Ints:
+    """Name the chunks of the whole tree that hold the subtree's nodes."""
+    starts = subtree.nodes[chunk_starts(subtree.tree)]
     return np.searchsorted(weights["node"], starts, side="right") - 1

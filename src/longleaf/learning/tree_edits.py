@@ -33,7 +33,7 @@ class EditedTree:
 
 
 def leaf_of_label(tree: LabelTree, n_labels: int) -> Ints:
-    """Give the leaf of each label; -1 where it has none."""
+    """Return the leaf of each label; -1 where it has none."""
     leaf = np.full(n_labels, -1, np.int64)
     nodes = np.flatnonzero(tree.label >= 0)
     leaf[tree.label[nodes]] = nodes
@@ -78,7 +78,7 @@ def _edit(tree: LabelTree, parent: npt.ArrayLike, label: npt.ArrayLike) -> Edite
 
 
 def holders(tree: LabelTree, nodes: Ints) -> Bools:
-    """Mark some nodes and all that lie above them, the root included."""
+    """Mark some nodes and all nodes above them, the root included."""
     parent, marked = tree.parent, np.zeros(tree.n_nodes, bool)
     marked[0] = True
     while len(nodes):
@@ -89,7 +89,7 @@ def holders(tree: LabelTree, nodes: Ints) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Subtree:
     """Some families of a tree as a tree of its own.
 
     Attributes
@@ -97,12 +97,12 @@ class Part:
     tree : LabelTree
         Its leaves are labelled by their own numbers: the whole tree's leaves and every node whose
         children stayed away.
-    nodes : int64 array [nodes of the part]
+    nodes : int64 array [nodes of the subtree]
         Their numbers in the whole tree.
     place : int64 array [nodes of the whole tree]
-        The part's leaf at each node or above it; -1 for nodes with children in the part.
+        The subtree's leaf at each node or above it; -1 for nodes with children in the subtree.
     families : bool array [nodes of the whole tree]
-        Whose children the part has.
+        Whose children the subtree has.
     """
 
     tree: LabelTree
@@ -111,7 +111,7 @@ class Part:
     families: Bools
 
 
-def part_of(tree: LabelTree, families: Bools) -> Part:
+def subtree_of(tree: LabelTree, families: Bools) -> Subtree:
     """Keep the children of some nodes only: the root must be among them, and the parent of each."""
     families = families & (tree.label < 0)
     parent = tree.parent
@@ -120,12 +120,12 @@ def part_of(tree: LabelTree, families: Bools) -> Part:
     sizes = np.where(kept, np.diff(tree.first_child)[nodes], 0)
     label = np.where(kept, -1, np.arange(len(nodes)))
     first_child = np.append(1, 1 + np.cumsum(sizes))
-    part = LabelTree(first_child.astype(np.int32), label.astype(np.int32))
-    return Part(part, nodes, _places(tree, nodes[~kept], np.flatnonzero(~kept), families), families)
+    subtree = LabelTree(first_child.astype(np.int32), label.astype(np.int32))
+    return Subtree(subtree, nodes, _places(tree, nodes[~kept], np.flatnonzero(~kept), families), families)
 
 
 def _places(tree: LabelTree, nodes: Ints, numbers: Ints, families: Bools) -> Ints:
-    """Give every node at or below one of `nodes` its number; -1 elsewhere."""
+    """Return every node at or below one of `nodes` its number; -1 elsewhere."""
     place = np.full(tree.n_nodes, -1, np.int64)
     place[nodes] = numbers
     parent = tree.parent

@@ -1,6 +1,6 @@
-"""Trees that go on learning: new rows, new labels, families trained anew.
+"""Trees that go on learning: new rows, new labels, families trained again.
 
-Problem: a trained tree with weights ``w0``, and new rows. Training anew on old and new rows together would
+Problem: a trained tree with weights ``w0``, and new rows. Training again on old and new rows together would
 minimise ``|w|^2 / 2 + sum of C loss`` at each node. The old rows are gone; what they taught is ``w0``, and
 how firmly they hold a weight there is the curvature of their loss: ``C`` times the sum of squares of its
 feature over those of them that press on it. So each classifier on the path of a new row becomes the
@@ -27,7 +27,14 @@ import scipy.sparse as sp
 
 from longleaf.learning.placement import WeightedTree, place_labels, split_clusters
 from longleaf.learning.transplant import carry, put_back
-from longleaf.learning.tree_edits import Part, holders, leaf_of_label, part_of, with_leaves, without_labels
+from longleaf.learning.tree_edits import (
+    Subtree,
+    holders,
+    leaf_of_label,
+    subtree_of,
+    with_leaves,
+    without_labels,
+)
 from longleaf.training.data import TrainingData, feature_mass
 from longleaf.training.solver import NodeTrainer, SolverSettings
 from longleaf.training.store import Facts
@@ -91,8 +98,8 @@ def relearn(
     """Train the families on the paths of some labels from nothing; the batch has all rows."""
     weighted = add_missing(weighted, batch)
     leaves = leaf_of_label(weighted.tree, batch.data.labels.shape[1])[labels]
-    part = part_of(weighted.tree, holders(weighted.tree, leaves[leaves >= 0]))
-    return train_part(weighted, part, batch, seed)
+    subtree = subtree_of(weighted.tree, holders(weighted.tree, leaves[leaves >= 0]))
+    return train_subtree(weighted, subtree, batch, seed)
 
 
 def forget(weighted: WeightedTree, labels: Ints, n_features: int, threads: int) -> WeightedTree:
@@ -107,7 +114,7 @@ def forget(weighted: WeightedTree, labels: Ints, n_features: int, threads: int) 
 
 
 def add_missing(weighted: WeightedTree, batch: UpdateBatch) -> WeightedTree:
-    """Give a leaf to each label of the rows that has none."""
+    """Return a leaf to each label of the rows that has none."""
     rows, Y = batch.data.rows, batch.data.labels
     occurring = np.unique(Y.indices).astype(np.int64)
     new = occurring[leaf_of_label(weighted.tree, Y.shape[1])[occurring] < 0]
@@ -123,7 +130,7 @@ def add_missing(weighted: WeightedTree, batch: UpdateBatch) -> WeightedTree:
 
 
 def starting_bias(weighted: WeightedTree, parents: Ints) -> npt.NDArray[np.float32]:
-    """Give a new leaf below each parent its siblings' median bias: no old row of theirs has its label."""
+    """Return a new leaf below each parent its siblings' median bias: no old row of theirs has its label."""
     tree, bias = weighted.tree, weighted.weights["bias"]
     found = {}
     for parent in np.unique(parents):
@@ -147,23 +154,23 @@ def update(weighted: WeightedTree, batch: UpdateBatch, seed: int) -> tuple[Weigh
     return WeightedTree(tree, weights), facts
 
 
-def train_part(
-    weighted: WeightedTree, part: Part, batch: UpdateBatch, seed: int
+def train_subtree(
+    weighted: WeightedTree, subtree: Subtree, batch: UpdateBatch, seed: int
 ) -> tuple[WeightedTree, Facts]:
-    """Train the classifiers of a part of a tree from nothing."""
+    """Train the classifiers of a subtree from nothing."""
     data = batch.data
     leaf = leaf_of_label(weighted.tree, data.labels.shape[1])
-    place = np.where(leaf >= 0, part.place[np.maximum(leaf, 0)], -1)
+    place = np.where(leaf >= 0, subtree.place[np.maximum(leaf, 0)], -1)
     trainer = NodeTrainer.prepare(
         data.rows,
-        _renumber(data.labels, place, part.tree.n_nodes),
-        part.tree,
+        _renumber(data.labels, place, subtree.tree.n_nodes),
+        subtree.tree,
         batch.settings,
         seed=seed,
         row_weight=data.row_weight,
     )
     trained, facts = trainer.train(threads=batch.threads)
-    return WeightedTree(weighted.tree, put_back(weighted.tree, weighted.weights, part, trained)), facts
+    return WeightedTree(weighted.tree, put_back(weighted.tree, weighted.weights, subtree, trained)), facts
 
 
 def press_of_the_past(batch: UpdateBatch) -> npt.NDArray[np.float32]:
@@ -179,7 +186,7 @@ def press_of_the_past(batch: UpdateBatch) -> npt.NDArray[np.float32]:
 
 
 def _renumber(Y: sp.csr_array, place: Ints, n_places: int) -> sp.csr_array:
-    """Give the rows' places instead of their labels; labels of place -1 are left out."""
+    """Return the rows' places instead of their labels; labels of place -1 are omitted."""
     row = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
     column = place[Y.indices]
     kept = column >= 0

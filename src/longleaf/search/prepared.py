@@ -47,7 +47,7 @@ class PreparedTrees:
         gain: npt.ArrayLike | None,
         constants: Constants,
     ) -> GainsAndBounds:
-        """Give log gains per label and bounds per node; what depends on the dial alone is made once."""
+        """Return log gains per label and bounds per node; what depends on the dial alone is made once."""
         key = (tail, *constants)
         if gain is None and key in self._remembered:
             return self._remembered[key]

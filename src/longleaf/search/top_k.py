@@ -62,7 +62,7 @@ def resolve_gain(
     gain: npt.ArrayLike | None,
     propensity: tuple[float, float],
 ) -> npt.NDArray[np.float64] | None:
-    """Give the gain of each label, or None where every gain is 1.
+    """Return the gain of each label, or None where every gain is 1.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def resolve_gain(
 
 
 def log_gain(gain: npt.NDArray[np.float64]) -> Floats:
-    """Give the logarithms of the gains; -inf for labels that must never be returned."""
+    """Return the logarithms of the gains; -inf for labels that must never be returned."""
     with np.errstate(divide="ignore"):
         return np.log(gain).astype(np.float32)
 
 
 def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tuple[Floats, float]:
-    """Give the logarithm of each label's smallest score, and a number below all of them.
+    """Return the logarithm of each label's smallest score, and a number below all of them.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tup
 
 
 def _least_log(score: npt.NDArray[np.float64]) -> Floats:
-    """Give the smallest log score that is returned as the given score, or more.
+    """Return the smallest log score that is returned as the given score, or more.
 
     Log scores are finer than the scores that are made of them: all those down to the middle between a score
     and the next smaller one become that score.

@@ -1,4 +1,4 @@
-"""The folder of a training that can be killed: what it belongs to, who uses it, and its finished parts."""
+"""The folder of a training that can be killed: what it belongs to, who uses it, and what it has finished."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from longleaf.io import _arrays
 from longleaf.io._bundle import UNFINISHED
 from longleaf.io._replace import sync_directory
 from longleaf.training.data import TrainingData
-from longleaf.training.store import PartStore
+from longleaf.training.store import WeightStore
 from longleaf.trees.label_tree import LabelTree
 
 MANIFEST = "checkpoint.json"
@@ -57,7 +57,7 @@ def check_checkpoint(path: StrPath) -> None:
 def describe_training(
     kind: str, params: Mapping[str, Any], seeds: list[int], data: TrainingData
 ) -> Description:
-    """Say what a training's result hangs on: data, settings, seeds and the library's version.
+    """Say what a training's result depends on: data, settings, seeds and the library's version.
 
     Parameters
     ----------
@@ -87,21 +87,21 @@ def describe_training(
 @contextmanager
 def open_checkpoint(
     path: StrPath, description: Description, *, any_seeds: bool
-) -> Iterator[tuple[PartStore, list[int]]]:
-    """Begin a checkpoint, or go on with one of the same training; nobody else can meanwhile.
+) -> Iterator[tuple[WeightStore, list[int]]]:
+    """Begin a checkpoint, or continue one of the same training; it is locked meanwhile.
 
     Parameters
     ----------
     path : str or path
         The folder; it is made if it is not there.
     description : dict
-        As `describe_training` gives it.
+        As `describe_training` returns it.
     any_seeds : bool
         Whether the seeds were left to chance: then those of the checkpoint are as good.
 
     Yields
     ------
-    PartStore, list of int
+    WeightStore, list of int
         What is finished, and the seeds to train with.
     """
     check_checkpoint(path)
@@ -117,15 +117,15 @@ def open_checkpoint(
         if any_seeds and len(kept["seeds"]) == len(described["seeds"]):
             described["seeds"] = kept["seeds"]
         _refuse_another(folder, kept, described)
-        yield PartStore(folder), kept["seeds"]
+        yield WeightStore(folder), kept["seeds"]
     finally:
         os.close(lock)
 
 
 def kept_trees(
-    store: PartStore, seeds: list[int], build: Callable[[list[int]], Iterable[LabelTree]]
+    store: WeightStore, seeds: list[int], build: Callable[[list[int]], Iterable[LabelTree]]
 ) -> list[LabelTree]:
-    """Give one tree per seed: those that are kept, and then what ``build`` makes of the other seeds."""
+    """Return one tree per seed: those that are kept, and then what ``build`` makes of the other seeds."""
     trees: list[LabelTree] = []
     while len(trees) < len(seeds) and (tree := store.load_tree(len(trees))) is not None:
         trees.append(tree)
@@ -170,11 +170,11 @@ def _read_manifest(folder: Path) -> Description | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{folder / MANIFEST} is damaged; remove {folder} to begin anew.") from None
+        raise CheckpointError(f"{folder / MANIFEST} is damaged; remove {folder} to begin again.") from None
     if version != FORMAT_VERSION:
         raise CheckpointError(
             f"The checkpoint in {folder} must have format {FORMAT_VERSION}; got {version}: "
-            "use another folder, or remove it to begin anew."
+            "use another folder, or remove it to begin again."
         )
     return dict(training)
 
@@ -193,7 +193,7 @@ def _refuse_another(folder: Path, kept: Description, wanted: Description) -> Non
     difference = _difference(kept, wanted)
     if difference is not None:
         raise CheckpointError(
-            f"The checkpoint in {folder} is of {difference}: use another folder, or remove it to begin anew."
+            f"The checkpoint in {folder} is of {difference}: use another folder, or remove it to begin again."
         )
 
 
@@ -213,7 +213,7 @@ def _difference(kept: Description, wanted: Description) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Give a parameter as JSON has it; a tree of the user's own as a digest."""
+    """Return a parameter as JSON has it; a tree of the user's own as a digest."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -95,7 +95,7 @@ def feature_mass(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def check_row_weight(weight: npt.ArrayLike | None, n_rows: int) -> npt.NDArray[np.float32] | None:
-    """Give float32 [rows], or None where every row counts alike."""
+    """Return float32 [rows], or None where every row counts alike."""
     if weight is None:
         return None
     with np.errstate(over="ignore"):

@@ -17,7 +17,7 @@ SMALL_UNIT = 1000
 
 
 def check_clustering(job: TrainingJob, data: TrainingData, entries: int, clustered: int, limit: int) -> None:
-    """Refuse before the labels are clustered what the limit has no room for."""
+    """Refuse, before the labels are clustered, what does not fit the limit."""
     sizes = replace(_EMPTY, **_data_sizes(job, data, entries, clustered))
     if job.held + account(sizes, ExecutionPlan(1))["clustering"] > limit:
         raise ValueError(_why(sizes, ExecutionPlan(1), job.held, limit))

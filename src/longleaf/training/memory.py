@@ -23,8 +23,8 @@ ROW_BYTES = 29 + 3 * 4 * LANES
 SCRATCH_ROW_BYTES = 29
 """The same where the lanes' share is in files."""
 
-SPILL_PARTS = 32
-"""On their way to disk, weights are no more than this part of a tree's."""
+SPILL_SHARE = 32
+"""On their way to disk, weights are no more than a tree's divided by this."""
 
 WEIGHT_ENTRY_BYTES = 9 + 16 + 9
 """A kept weight until its unit is packed: the entry, its key while entries are sorted, the sorted entry."""
@@ -46,7 +46,7 @@ def parse_memory(text: str | int) -> int:
 
 
 def resident_bytes() -> int:
-    """Give the memory that the process holds now; 0 where the system does not say."""
+    """Return the memory that the process holds now; 0 where the system does not say."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -84,7 +84,7 @@ class Sizes:
     centroid_entries, clustered : int
         Numbers in the labels' centroids, 0 if none are made; labels that are clustered.
     arity : int
-        Parts of a split.
+        Clusters that one is split into.
     nodes, node_rows : int
         Of one tree: its nodes, and rows of all nodes together.
     trees : int
@@ -118,7 +118,7 @@ class ExecutionPlan:
 
 
 def account(sizes: Sizes, execution: ExecutionPlan) -> dict[str, int]:
-    """Give what each phase of training adds to the memory that the process holds at its beginning."""
+    """Return what each phase of training adds to the memory that the process holds at its beginning."""
     rows = 12 * sizes.rows + (8 * sizes.rows + 8 * sizes.label_entries)
     return {
         "clustering": int(rows + _clustering(sizes, execution)) if sizes.centroid_entries else 0,
@@ -149,7 +149,7 @@ def _training(sizes: Sizes, execution: ExecutionPlan) -> float:
     # the last tree is held twice while it is joined, once in pieces that have grown by doubling
     finished = (sizes.trees + 1.5) * sizes.tree_bytes
     if execution.spill:
-        finished = 2 * sizes.tree_bytes / SPILL_PARTS
+        finished = 2 * sizes.tree_bytes / SPILL_SHARE
     return lists + places + max(entries, finished)
 
 

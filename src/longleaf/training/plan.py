@@ -50,14 +50,14 @@ class Plan:
         From the call of ``fit`` to its end if nothing else keeps the machine busy; saving included.
     memory_bytes : int
         The peak of the whole process. Pages of a memory-mapped store are not counted: the system drops them
-        when it needs room.
+        when it needs the memory.
     model_bytes : int
         The model on disk.
     memory : dict of str to int
         What each phase adds to what the process holds already (``begin``).
     threads : int
     execution : ExecutionPlan
-        How training has to be run to stay within ``memory``; the plain way if no limit was given.
+        How training has to be run to stay within ``memory``; entirely in memory if there is no limit.
     """
 
     rows: int

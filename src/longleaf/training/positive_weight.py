@@ -1,12 +1,12 @@
 """What positive rows weigh in training: by name, per label, and per row and node of a tree.
 
-Given labels of which some were never noted, label j with propensity ``p_j`` (`longleaf.propensity`), and a
-tree, an error on a row that is positive at a node shall cost more, because such rows are too few. With ``z``
+Given labels of which some were never observed, label j with propensity ``p_j`` (`longleaf.propensity`), and a
+tree, an error on a row that is positive at a node should cost more, because such rows are too few. With ``z``
 the truth about a row and a node (does it have a label below?), the unbiased estimate of the 0-1 loss of the
 node's classifier weighs positive rows by ``2 E[z] - 1``, where ``E[z]`` is an unbiased estimate of ``z``
-(Qaraei et al., WWW 2021, for single labels). At the leaf of a noted label ``E[z] = 1 / p_j``; elsewhere
+(Qaraei et al., WWW 2021, for single labels). At the leaf of a observed label ``E[z] = 1 / p_j``; elsewhere
 
-    E[z] = 1 - prod_j (1 - 1 / p_j)   over the labels below it that are *noted* at this row,
+    E[z] = 1 - prod_j (1 - 1 / p_j)   over the labels below it that are *observed* at this row,
 
 which is unbiased if labels are lost independently, but alternates: at most 1, and as a rule negative, for an
 even number of labels, 1 or more for an odd one. It is clipped to ``[1, max_j 1 / p_j]`` of these labels.
@@ -38,7 +38,7 @@ Column = npt.NDArray[Any]
 
 
 def check_positive_weight(value: object, names: Sequence[str], name: str = "positive_weight") -> float:
-    """Give a weight as a number above 0, and 1 for one of the names."""
+    """Return a weight as a number above 0, and 1 for one of the names."""
     if not isinstance(value, str):
         return check_number(value, name, low=0, high=MOST_WEIGHT, open_low=True)
     if value not in names:
@@ -49,16 +49,16 @@ def check_positive_weight(value: object, names: Sequence[str], name: str = "posi
 
 
 def balanced_share(counts: npt.NDArray[np.int64]) -> Floats:
-    """Give ``(1 - beta) / (1 - beta^n)`` for labels of n rows: 1 for a single row, down to 1 - beta.
+    """Return ``(1 - beta) / (1 - beta^n)`` for labels of n rows: 1 for a single row, down to 1 - beta.
 
     Cui et al., "Class-balanced loss based on effective number of samples", CVPR 2019: rows of a label
-    overlap, and n of them are worth ``(1 - beta^n) / (1 - beta)`` different ones.
+    overlap, and n of them count as ``(1 - beta^n) / (1 - beta)`` different ones.
     """
     return np.asarray((1.0 - BALANCE) / (1.0 - BALANCE ** np.maximum(counts, 1).astype(np.float64)))
 
 
 def inverse_priors(tree: LabelTree, counts: npt.NDArray[np.int64]) -> Floats:
-    """Give how many training rows each node's classifier has for one positive row, by the rows of each node.
+    """Return how many training rows each node's classifier has for each positive row.
 
     On the path to a label these multiply to its inverse prior in all rows. 1 at the root.
     """
@@ -66,15 +66,15 @@ def inverse_priors(tree: LabelTree, counts: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(of_parent / np.maximum(counts, 1), np.float64)
 
 
-def positive_factors(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> npt.NDArray[np.float32]:
-    """Give ``2 E[z] - 1``, clipped, for every node and row that has a label below it.
+def positive_factors(tree: LabelTree, Y: sp.csr_array, inverse_propensity: Floats) -> npt.NDArray[np.float32]:
+    """Return ``2 E[z] - 1``, clipped, for every node and row that has a label below it.
 
     Parameters
     ----------
     tree : LabelTree
     Y : csr_array [rows, labels]
-        The noted labels.
-    worth : float64 array [labels]
+        The observed labels.
+    inverse_propensity : float64 array [labels]
         The inverse propensity of each, at least 1.
 
     Returns
@@ -82,21 +82,23 @@ def positive_factors(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> npt.NDA
     float32 array [entries]
         In the order of `longleaf.training.solver.node_rows`; 1 at the root, which has no classifier.
     """
-    estimate, most = relevance_estimates(tree, Y, worth)
+    estimate, most = relevance_estimates(tree, Y, inverse_propensity)
     return np.asarray(2.0 * np.clip(estimate, 1.0, most) - 1.0, np.float32)
 
 
-def relevance_estimates(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> tuple[Floats, Floats]:
-    """Give ``E[z]`` before it is clipped, and the highest inverse propensity among its labels.
+def relevance_estimates(
+    tree: LabelTree, Y: sp.csr_array, inverse_propensity: Floats
+) -> tuple[Floats, Floats]:
+    """Return ``E[z]`` before it is clipped, and the highest inverse propensity among its labels.
 
     Goes up the tree level by level: a level's entries are those of its leaves, and those of the level below
     with the children of a node made one.
     """
-    noted = _noted_at_leaves(tree, Y, worth)
+    observed = _observed_at_leaves(tree, Y, inverse_propensity)
     parent, depth = tree.parent.astype(np.int64), tree.depth
     levels: list[_Entries] = []
     for level in range(int(depth.max()), 0, -1):
-        entries = noted.where(depth[noted.node] == level)
+        entries = observed.where(depth[observed.node] == level)
         if levels:
             entries = entries.join(levels[-1]._replace(node=parent[levels[-1].node]))
         levels.append(entries.merged())
@@ -108,11 +110,11 @@ def relevance_estimates(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> tupl
 
 
 class _Entries(NamedTuple):
-    """What is known of some nodes and rows: parallel arrays over the pairs that have a noted label."""
+    """What is known of some nodes and rows: parallel arrays over the pairs that have a observed label."""
 
     node: Column
     row: Column
-    labels: Column  # how many are noted below the node
+    labels: Column  # how many are observed below the node
     log_product: Column  # of (1 / p - 1) over them; a sum of logarithms cannot overflow
     most: Column  # the highest 1 / p of them
 
@@ -135,18 +137,23 @@ class _Entries(NamedTuple):
         return _Entries(node[first], row[first], labels, log_product, most)
 
     def estimate(self) -> Floats:
-        """Give ``1 - prod (1 - 1 / p)``; infinite where that is beyond a float."""
+        """Return ``1 - prod (1 - 1 / p)``; infinite where that is beyond a float."""
         with np.errstate(over="ignore"):
             return np.asarray(1.0 - np.where(self.labels % 2, -1.0, 1.0) * np.exp(self.log_product))
 
 
-def _noted_at_leaves(tree: LabelTree, Y: sp.csr_array, worth: Floats) -> _Entries:
+def _observed_at_leaves(tree: LabelTree, Y: sp.csr_array, inverse_propensity: Floats) -> _Entries:
     leaf = np.full(Y.shape[1], -1, np.int64)
     leaf[tree.labels] = np.flatnonzero(tree.label >= 0)
     row = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-    with np.errstate(divide="ignore"):  # log 0, of a label that is always noted, is -inf as it should be
-        log_excess = np.log(worth[Y.indices] - 1.0)
-    noted = _Entries(
-        leaf[Y.indices], row, np.ones(len(row), np.int64), log_excess, worth[Y.indices].astype(np.float64)
+    with np.errstate(divide="ignore"):  # log 0, of a label that is always observed, is -inf as it should be
+        of_entry = inverse_propensity[Y.indices].astype(np.float64)
+        log_excess = np.log(of_entry - 1.0)
+    observed = _Entries(
+        leaf[Y.indices],
+        row,
+        np.ones(len(row), np.int64),
+        log_excess,
+        inverse_propensity[Y.indices].astype(np.float64),
     )
-    return noted.where(noted.node >= 0)
+    return observed.where(observed.node >= 0)

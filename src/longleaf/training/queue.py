@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 SECONDS, SHARE = 1.0, 0.001
-"""What a part takes, about: so many seconds, and such a share of the time that has passed."""
+"""What a range takes, about: so many seconds, and such a share of the time that has passed."""
 
 LEAST_SECONDS = 0.1
 
 
-class PartQueue:
-    """Hands out runs of units to several threads, the costliest unit that is left first, until none is left.
+class UnitQueue:
+    """Hands out ranges of units to several threads, the costliest remaining unit first, until none remains.
 
-    A part is as large as it can be while it takes about ``SECONDS`` (so that little is lost when the training
-    is killed) and leaves enough for the other threads (so that all finish together). How long a part takes is
-    judged by the parts before it; until one has ended, parts are single units.
+    A range is as large as possible while it takes about ``SECONDS`` (so that little is lost when the
+    training is killed) and leaves enough for the other threads (so that all finish together). The time of a
+    range is estimated from the ranges before it; until one has ended, ranges are single units.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class PartQueue:
     cost : float64 array [units]
         What each takes, on any scale.
     threads : int
-        How many take parts.
+        How many take ranges.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PartQueue:
         self._lock = threading.Lock()
         self._start = time.monotonic()
         self._done, self._trained, self._seconds = 0.0, 0.0, 0.0
-        self._running: dict[int, float] = {}  # by first unit of a part, the cost that is done
+        self._running: dict[int, float] = {}  # by first unit of a range, the cost that is done
 
     def skip(self, first_node: int, last_node: int) -> None:
         """Leave out the units of these nodes, which are done."""
@@ -50,7 +50,7 @@ class PartQueue:
         self._left[units] = 0.0
 
     def take(self) -> tuple[int, int] | None:
-        """Give a run of units [first, last) to train, or None if nothing is left."""
+        """Return a run of units [first, last) to train, or None if nothing is left."""
         with self._lock:
             first = int(np.argmax(self._left))
             if self._left[first] == 0.0:
@@ -67,16 +67,16 @@ class PartQueue:
             return first, last
 
     def nodes(self, first: int, last: int) -> tuple[int, int]:
-        """Give the nodes of a run of units."""
+        """Return the nodes of a run of units."""
         return int(self._first_node[first]), int(self._first_node[last])
 
     def note(self, first: int, last: int, share: float) -> None:
-        """Hear how far the training of a part is."""
+        """Hear how far the training of a range is."""
         with self._lock:
             self._running[first] = min(share, 1.0) * float(self._cost[first:last].sum())
 
     def finish(self, first: int, last: int, seconds: float) -> None:
-        """Hear that a part is trained, and how long it took."""
+        """Hear that a range is trained, and how long it took."""
         cost = float(self._cost[first:last].sum())
         with self._lock:
             del self._running[first]
@@ -85,12 +85,12 @@ class PartQueue:
             self._seconds += seconds
 
     def share(self) -> float:
-        """Give the share of the whole that is done."""
+        """Return the share of the whole that is done."""
         with self._lock:
             return (self._done + sum(self._running.values())) / float(self._cost.sum())
 
     def _most(self) -> float:
-        """Give the cost that a part may have."""
+        """Return the cost that a range may have."""
         if not self._seconds:
             return 0.0
         speed = self._trained / self._seconds

@@ -1,4 +1,4 @@
-"""Training that keeps what it has finished: part by part, each thread at one of its own."""
+"""Training that keeps what it has finished: range by range, each thread at one of its own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from longleaf import _core
-from longleaf.training.queue import PartQueue
+from longleaf.training.queue import UnitQueue
 from longleaf.training.solver import NodeTrainer
-from longleaf.training.store import Facts, PartStore
+from longleaf.training.store import Facts, WeightStore
 
 LOOK_SECONDS = 0.1
 """How often progress is reported."""
 
 
-def train_by_parts(
+def train_resumably(
     trainer: NodeTrainer,
-    store: PartStore,
+    store: WeightStore,
     tree: int,
     threads: int,
     progress: Callable[[float], None] | None = None,
@@ -29,12 +29,12 @@ def train_by_parts(
     ----------
     trainer : NodeTrainer
         Of the tree.
-    store : PartStore
-        Where finished parts are and go.
+    store : WeightStore
+        Where finished ranges are and go.
     tree : int
         The number by which the store knows the tree.
     threads : int
-        How many parts are trained at a time, each by one thread: none waits for others between parts.
+        How many ranges are trained at a time, each by one thread: none waits for others between ranges.
     progress : callable, optional
         Called now and then, from the calling thread, with the share of the tree that is done.
 
@@ -43,12 +43,12 @@ def train_by_parts(
     WeightArrays, dict
         What `NodeTrainer.train` returns, bit for bit; the weights are mapped from the store.
     """
-    queue = PartQueue(*trainer.units(), threads)
-    for part in store.parts(tree):
-        queue.skip(part.first_node, part.last_node)
+    queue = UnitQueue(*trainer.units(), threads)
+    for stored in store.ranges(tree):
+        queue.skip(stored.first_node, stored.last_node)
     stop = threading.Event()
 
-    def train_part(first: int, last: int) -> None:
+    def train_range(first: int, last: int) -> None:
         def look(share: float) -> None:
             if stop.is_set():
                 raise _StoppedError
@@ -61,8 +61,8 @@ def train_by_parts(
         store.save(tree, first_node, weights, facts)
 
     def work() -> None:
-        while not stop.is_set() and (part := queue.take()) is not None:
-            train_part(*part)
+        while not stop.is_set() and (units := queue.take()) is not None:
+            train_range(*units)
 
     _run(work, threads, stop, None if progress is None else lambda: progress(queue.share()))
     return store.joined(tree)

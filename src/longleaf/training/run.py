@@ -14,7 +14,7 @@ from longleaf.training.job import Trained, TrainingJob
 from longleaf.training.memory import parse_memory, release_unused
 from longleaf.training.plan import plan_within
 from longleaf.training.scratch import scratch_files
-from longleaf.training.store import PartStore
+from longleaf.training.store import WeightStore
 from longleaf.training.trees import train_trees
 
 
@@ -44,7 +44,7 @@ def run(
         if memory is not None:
             folder = Path(files.enter_context(TemporaryDirectory(prefix="longleaf-", dir=scratch)))
             execution = plan_within(job, data, sizes, parse_memory(memory), folder)
-            threads, store = execution.threads, PartStore(folder) if execution.spill else None
+            threads, store = execution.threads, WeightStore(folder) if execution.spill else None
             files.enter_context(scratch_files(folder if execution.scratch else None))
         build = partial(job.source.build, data.rows, data.labels, sizes.label_counts, threads=threads)
         if checkpoint is None:

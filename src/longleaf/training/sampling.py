@@ -32,7 +32,7 @@ class Clock:
         self._begun = time.perf_counter(), time.process_time()
 
     def seconds(self) -> float:
-        """Give the time since the clock was made."""
+        """Return the time since the clock was made."""
         return min(time.perf_counter() - self._begun[0], time.process_time() - self._begun[1])
 
 
@@ -104,7 +104,7 @@ def _from_fewer_rows(
 
 
 def _measures(first: npt.NDArray[np.int32], cost: Floats) -> Floats:
-    """Give what seconds, bytes and weights of the units of one level go with.
+    """Return what seconds, bytes and weights of the units of one level go with.
 
     Time goes with the cost, rows times blocks of children. More rows bring ever fewer new words, so
     weights go with its root: the geometric mean of cost and children fits units of very different sizes
@@ -129,15 +129,17 @@ def thinned(trainer: NodeTrainer, share: float, end: int, random: np.random.Gene
 
 
 def _train(trainer: NodeTrainer, first: int, last: int) -> Floats:
-    """Train some nodes on one thread; give seconds, bytes of the arrays that grow, and weights."""
+    """Train some nodes on one thread; return seconds, bytes of the arrays that grow, and weights."""
     clock = Clock()
-    part, _ = trainer.train(first, last, threads=1)
+    weights, _ = trainer.train(first, last, threads=1)
     seconds = clock.seconds()
-    return np.array([seconds, sum(part[name].nbytes for name in GROWING), part["weights"].sum()], np.float64)
+    return np.array(
+        [seconds, sum(weights[name].nbytes for name in GROWING), weights["weights"].sum()], np.float64
+    )
 
 
 def fixed_bytes(trainer: NodeTrainer) -> int:
-    """Give the bytes of a saved tree that do not grow with its weights."""
+    """Return the bytes of a saved tree that do not grow with its weights."""
     children = np.diff(trainer.tree.first_child)
     chunks = int(np.ceil(children / _core.CHUNK_WIDTH).sum())
     pages = -(-trainer.rows.n_features // 4096)

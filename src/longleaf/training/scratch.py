@@ -1,4 +1,4 @@
-"""Working arrays of training that lie in files, where memory is short."""
+"""Working arrays of training in files, for when memory is short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLEST_SCRATCH = 1 << 20
 
 @contextmanager
 def scratch_files(folder: Path | None) -> Iterator[None]:
-    """Let the large working arrays of training lie in unnamed files of a folder, if there is one."""
+    """Keep the large working arrays of training in unnamed files of a folder, if there is one."""
     if folder is None:
         yield
         return

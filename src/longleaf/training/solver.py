@@ -68,7 +68,7 @@ class SolverSettings:
     weight_bits: int
     inverse_prior: bool = False  # whether positive rows weigh by their share of a node's rows, too
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
-    label_worth: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
+    label_inverse_propensity: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
     l1: bool = False  # whether |w|_1 stands for |w|^2 / 2; squared hinge on a flat tree only
 
 
@@ -104,6 +104,7 @@ class NodeTrainer:
     ) -> Self:
         """Find the rows and the cost of every node."""
         indptr, members = node_rows(tree, Y)
+        inverse = settings.label_inverse_propensity
         return cls(
             rows,
             tree,
@@ -114,11 +115,11 @@ class NodeTrainer:
             node_costs(tree, np.diff(indptr), settings),
             positive_weights(tree, np.diff(indptr), settings),
             row_weight,
-            None if settings.label_worth is None else positive_factors(tree, Y, settings.label_worth),
+            None if inverse is None else positive_factors(tree, Y, inverse),
         )
 
     def units(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Give where units begin (nodes in order, then the number of nodes) and what each costs."""
+        """Return where units begin (nodes in order, then the number of nodes) and what each costs."""
         return _core.training_units(self.node_indptr, self.tree.first_child, self.tree.label)
 
     def train(
@@ -131,7 +132,7 @@ class NodeTrainer:
         initial: tuple[_core.Forest, int] | None = None,
         past: npt.NDArray[np.float32] | None = None,
     ) -> tuple[_core.WeightArrays, dict[str, int]]:
-        """Train the nodes of some units, all by default; give their weight arrays and what it took.
+        """Train the nodes of some units, all by default; return their weight arrays and what it took.
 
         With ``initial``, a model's forest and which of its trees this is, training goes on from its weights
         and stays near them; ``past`` [features + 1] says how much presses on each feature's weight, and last
@@ -172,7 +173,7 @@ class NodeTrainer:
 def node_costs(
     tree: LabelTree, node_sizes: npt.NDArray[np.int64], settings: SolverSettings
 ) -> npt.NDArray[np.float32]:
-    """Give the cost C of each node's classifier, by the number of rows that it is trained on.
+    """Return the cost C of each node's classifier, by the number of rows that it is trained on.
 
     With ``n`` rows in all and ``m`` at the node's parent: C, C * (1 + log(n / m)), or C * n / m.
     """
@@ -186,7 +187,7 @@ def node_costs(
 def positive_weights(
     tree: LabelTree, node_sizes: npt.NDArray[np.int64], settings: SolverSettings
 ) -> npt.NDArray[np.float64]:
-    """Give what an error on a positive row costs at each node, as a multiple of one on a negative row."""
+    """Return what an error on a positive row costs at each node, as a multiple of one on a negative row."""
     weights = np.full(tree.n_nodes, settings.positive_weight)
     if settings.inverse_prior:
         weights *= inverse_priors(tree, node_sizes)

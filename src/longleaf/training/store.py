@@ -1,4 +1,4 @@
-"""Trees and finished parts of their training on disk, so that memory need not hold them."""
+"""Trees and finished ranges of their training on disk, so that memory need not hold them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PART = re.compile(r"nodes-(\d+)-(\d+)\.bundle")
 
 
 @dataclass(frozen=True)
-class StoredPart:
+class StoredRange:
     """The weights of the nodes [first_node, last_node) in a file."""
 
     first_node: int
@@ -36,11 +36,11 @@ class StoredPart:
     bundle: Bundle
 
 
-class PartStore:
-    """A folder of trees and of parts of their weights, each in a file that is whole or not there.
+class WeightStore:
+    """A folder of trees and of ranges of their weights, each in a file that is whole or not there.
 
-    Parts may be saved in any order and by several threads. A part is a run of nodes that was trained at once;
-    how the nodes were cut into parts does not matter to what comes out. Files that are damaged are removed
+    Ranges may be saved in any order and by several threads. A range of nodes is what was trained at once;
+    how the nodes were cut into ranges does not matter to what comes out. Files that are damaged are removed
     when they are found, as if they had never been written.
 
     Parameters
@@ -51,7 +51,7 @@ class PartStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._parts: dict[int, list[StoredPart]] = {}
+        self._ranges: dict[int, list[StoredRange]] = {}
         self._lock = threading.Lock()
 
     def save_tree(self, tree: int, label_tree: LabelTree) -> None:
@@ -60,39 +60,39 @@ class PartStore:
         write_arrays(self._folder_of(tree) / _TREE, {}, arrays)
 
     def load_tree(self, tree: int) -> LabelTree | None:
-        """Give a tree that was kept, or None."""
+        """Return a tree that was kept, or None."""
         bundle = _open_if_intact(self._folder_of(tree) / _TREE)
         return None if bundle is None else LabelTree(bundle.read("first_child"), bundle.read("label"))
 
     def save(self, tree: int, first_node: int, weights: _core.WeightArrays, facts: Facts) -> None:
         """Keep the weights of the nodes from ``first_node`` on, as many as they have biases."""
-        parts, last_node = self.parts(tree), first_node + len(weights["bias"])
+        ranges, last_node = self.ranges(tree), first_node + len(weights["bias"])
         path = self._folder_of(tree) / f"nodes-{first_node:010d}-{last_node:010d}.bundle"
         bundle = write_arrays(path, {"first_node": first_node, "facts": facts}, weights)
-        parts.append(StoredPart(first_node, last_node, bundle))
+        ranges.append(StoredRange(first_node, last_node, bundle))
 
-    def parts(self, tree: int) -> list[StoredPart]:
-        """List the parts of a tree that are there; every byte of them is checked the first time."""
+    def ranges(self, tree: int) -> list[StoredRange]:
+        """List the ranges of a tree that are there; every byte of them is checked the first time."""
         with self._lock:
-            if tree not in self._parts:
-                self._parts[tree] = list(self._find_parts(tree))
-            return self._parts[tree]
+            if tree not in self._ranges:
+                self._ranges[tree] = list(self._find_ranges(tree))
+            return self._ranges[tree]
 
     def joined(self, tree: int) -> tuple[_core.WeightArrays, Facts]:
-        """Give the weights of a whole tree, mapped into memory, and the sums of the parts' facts.
+        """Return the weights of a whole tree, mapped into memory, and the sums of the ranges' facts.
 
-        The parts must cover every node. They are copied into one file, piece by piece, and are then removed.
+        The ranges must cover every node. They are copied into one file, piece by piece, and are then removed.
         """
-        parts = sorted(self.parts(tree), key=lambda part: part.first_node)
-        if [part.bundle.path.name for part in parts] == [_WHOLE]:
-            return parts[0].bundle.map(), parts[0].bundle.meta["facts"]
-        ends = [0, *(part.last_node for part in parts)]
-        if not parts or ends[:-1] != [part.first_node for part in parts]:
-            raise ValueError(f"Parts must follow one another from node 0 on; those of tree {tree} do not.")
-        bundle = _join(self._folder_of(tree) / _WHOLE, parts)
-        self._parts[tree] = [StoredPart(0, parts[-1].last_node, bundle)]
-        for part in parts:
-            part.bundle.path.unlink()
+        ranges = sorted(self.ranges(tree), key=lambda stored: stored.first_node)
+        if [stored.bundle.path.name for stored in ranges] == [_WHOLE]:
+            return ranges[0].bundle.map(), ranges[0].bundle.meta["facts"]
+        ends = [0, *(stored.last_node for stored in ranges)]
+        if not ranges or ends[:-1] != [stored.first_node for stored in ranges]:
+            raise ValueError(f"Ranges must follow one another from node 0 on; those of tree {tree} do not.")
+        bundle = _join(self._folder_of(tree) / _WHOLE, ranges)
+        self._ranges[tree] = [StoredRange(0, ranges[-1].last_node, bundle)]
+        for stored in ranges:
+            stored.bundle.path.unlink()
         return bundle.map(), bundle.meta["facts"]
 
     def _folder_of(self, tree: int) -> Path:
@@ -100,20 +100,20 @@ class PartStore:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def _find_parts(self, tree: int) -> Iterator[StoredPart]:
-        """Find the whole tree's weights, or its parts; tidy up what a killed training left."""
+    def _find_ranges(self, tree: int) -> Iterator[StoredRange]:
+        """Find the whole tree's weights, or its ranges; tidy up what a killed training left."""
         folder = self._folder_of(tree)
         for leftover in folder.glob(f"*{UNFINISHED}"):
             leftover.unlink()
         whole = _open_if_intact(folder / _WHOLE)
         if whole is not None:
-            yield StoredPart(0, whole.layout["bias"][1], whole)
+            yield StoredRange(0, whole.layout["bias"][1], whole)
         for path in sorted(folder.iterdir()):
             match = _PART.fullmatch(path.name)
             if match and whole is not None:
-                path.unlink()  # killed after joining, before removing the parts
+                path.unlink()  # killed after joining, before removing the ranges
             elif match and (bundle := _open_if_intact(path)) is not None:
-                yield StoredPart(int(match[1]), int(match[2]), bundle)
+                yield StoredRange(int(match[1]), int(match[2]), bundle)
 
 
 def _open_if_intact(path: Path) -> Bundle | None:
@@ -123,14 +123,14 @@ def _open_if_intact(path: Path) -> Bundle | None:
     except FileNotFoundError:
         return None
     except (DataError, json.JSONDecodeError) as error:
-        logger.warning("%s It is made anew.", error)
+        logger.warning("%s It is made again.", error)
         path.unlink(missing_ok=True)
         return None
 
 
-def _join(path: Path, parts: list[StoredPart]) -> Bundle:
-    """Write the arrays of a whole tree, as `longleaf.weights.join.join_parts` would join them in memory."""
-    bundles = [part.bundle for part in parts]
+def _join(path: Path, ranges: list[StoredRange]) -> Bundle:
+    """Write the arrays of a whole tree, as `longleaf.weights.join.join_ranges` would join them in memory."""
+    bundles = [stored.bundle for stored in ranges]
     facts: Facts = {}
     for bundle in bundles:
         for name, number in bundle.meta["facts"].items():

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from longleaf import _core
 from longleaf.training.data import TrainingData
 from longleaf.training.memory import release_unused
-from longleaf.training.resumable import train_by_parts
+from longleaf.training.resumable import train_resumably
 from longleaf.training.solver import NodeTrainer, SolverSettings
-from longleaf.training.store import Facts, PartStore
+from longleaf.training.store import Facts, WeightStore
 from longleaf.trees.label_tree import LabelTree
 
 logger = logging.getLogger("longleaf")
@@ -25,9 +25,9 @@ def train_trees(
     settings: SolverSettings,
     threads: int,
     progress: Progress,
-    store: PartStore | None = None,
+    store: WeightStore | None = None,
 ) -> tuple[list[_core.WeightArrays], list[Facts]]:
-    """Train every node of every tree; give the weights of each tree and what it took.
+    """Train every node of every tree; return the weights of each tree and what it took.
 
     With a ``store``, only what it does not have is trained, and goes there; the weights are mapped from it.
     """
@@ -40,7 +40,7 @@ def train_trees(
         if store is None:
             weights, facts = trainer.train(threads=threads, progress=share)
         else:
-            weights, facts = train_by_parts(trainer, store, t, threads, share)
+            weights, facts = train_resumably(trainer, store, t, threads, share)
         trained.append((weights, facts))
         release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)

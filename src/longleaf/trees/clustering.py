@@ -74,7 +74,7 @@ def cluster_trees(
     seeds: list[int],
     threads: int,
 ) -> Iterator[LabelTree]:
-    """Cluster the centroids of the seen labels, once per seed; each tree is given as soon as it is built."""
+    """Cluster the centroids of the labels that occur, once per seed; yield each tree once it is built."""
     centroids = _core.label_centroids(
         *rows.csr, rows.n_features, rows.scale, *rows_of_labels(labels, seen), threads
     )

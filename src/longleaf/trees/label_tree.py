@@ -49,7 +49,7 @@ class LabelTree:
 
     @property
     def depth(self) -> Ints:
-        """How far each node lies below the root."""
+        """The depth of each node; 0 for the root."""
         return np.repeat(np.arange(len(levels := self.levels())), [len(v) for v in levels]).astype(np.int32)
 
     def levels(self) -> list[npt.NDArray[np.int64]]:
@@ -64,7 +64,7 @@ class LabelTree:
     def from_parents(cls, parent: npt.ArrayLike, label: npt.ArrayLike) -> LabelTree:
         """Bring any rooted tree into breadth-first order.
 
-        Inner nodes with no label below them are left out, and so are those with a single child, whose
+        Inner nodes with no label below them are omitted, and so are those with a single child, whose
         classifier would have nothing to tell apart; the root stays.
 
         Parameters
@@ -96,7 +96,7 @@ class LabelTree:
 
     @classmethod
     def complete(cls, labels: npt.ArrayLike, arity: int = 2, max_leaf: int = 100) -> LabelTree:
-        """Split the labels, in the order given, into equal parts until none is above ``max_leaf``."""
+        """Split the labels, in the order given, into equal clusters until none is above ``max_leaf``."""
         labels = np.asarray(labels, np.int64)
         begin, end, parent = [0], [len(labels)], [-1]
         cluster = 0
@@ -104,10 +104,10 @@ class LabelTree:
             size = end[cluster] - begin[cluster]
             if size > max_leaf:
                 cuts = begin[cluster] + np.arange(arity + 1) * size // arity
-                parts = [(a, b) for a, b in pairwise(cuts) if a < b]
-                begin += [int(a) for a, _ in parts]
-                end += [int(b) for _, b in parts]
-                parent += [cluster] * len(parts)
+                pieces = [(a, b) for a, b in pairwise(cuts) if a < b]
+                begin += [int(a) for a, _ in pieces]
+                end += [int(b) for _, b in pieces]
+                parent += [cluster] * len(pieces)
             cluster += 1
         return cls.from_clusters(labels, np.array(begin), np.array(end), np.array(parent))
 
@@ -151,7 +151,7 @@ class LabelTree:
             ``n_labels`` on are groups that are not labels themselves. A label that has others below it
             gets a leaf of its own among them.
         n_labels : int, optional
-            How many of the positions are labels; all, if left out.
+            How many of the positions are labels; all, by default.
         """
         parents = np.asarray(parents, np.int64)
         size = len(parents)
@@ -185,7 +185,7 @@ class LabelTree:
         """Keep only every ``levels``-th level of inner nodes: arity 2 becomes ``2**levels``."""
         parent, depth = self.parent.astype(np.int64), self.depth
         inner = self.label < 0
-        # a node stays if it is a leaf, or has leaves as children, or lies at a multiple of `levels`
+        # a node stays if it is a leaf, or has leaves as children, or is at a multiple of `levels`
         holds_leaves = np.zeros(self.n_nodes, bool)
         holds_leaves[parent[~inner]] = True
         kept = ~inner | holds_leaves | (depth % levels == 0)
@@ -203,12 +203,12 @@ class LabelTree:
 
 
 def breadth_first(parent: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Order nodes level by level, siblings as they stand; give the order, and where children begin in it.
+    """Order nodes level by level, siblings as they stand; return the order, and where children begin in it.
 
     Parameters
     ----------
     parent : int64 array [nodes]
-        -1 at the root, -2 at nodes that are left out.
+        -1 at the root, -2 at nodes that are omitted.
     """
     kept = np.flatnonzero(parent >= 0)
     by_parent = kept[np.argsort(parent[kept], kind="stable")]

@@ -32,7 +32,7 @@ class Entries:
 
 
 def chunk_starts(tree: LabelTree) -> Ints:
-    """Give the first node of every chunk: up to ``CHUNK_WIDTH`` consecutive siblings each."""
+    """Return the first node of every chunk: up to ``CHUNK_WIDTH`` consecutive siblings each."""
     begin, size = tree.first_child[:-1].astype(np.int64), np.diff(tree.first_child).astype(np.int64)
     count = -(-size // _core.CHUNK_WIDTH)
     return np.repeat(begin, count) + _core.CHUNK_WIDTH * ranges(np.zeros_like(count), count)
@@ -82,7 +82,7 @@ def select_chunks(
 
 
 def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArrays:
-    """Give the arrays of consecutive chunks, without those that must be counted anew."""
+    """Return the arrays of consecutive chunks, without those that must be counted again."""
     pages = len(arrays["page_words"]) // len(arrays["dense"])
     words = slice(*(WORD_NUMBERS * int(arrays["word"][chunk]) for chunk in (begin, end)))
     byte = slice(*(int(arrays["byte"][chunk]) for chunk in (begin, end)))

@@ -23,7 +23,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 def to_arrays(
     label_counts: npt.NDArray[np.int64], trees: list[LabelTree], weights: list[_core.WeightArrays]
 ) -> Arrays:
-    """Give the arrays of a fitted model by name; they may be nested in another model's folder."""
+    """Return the arrays of a fitted model by name; they may be nested in another model's folder."""
     arrays: Arrays = {"label_counts": label_counts}
     for t, (tree, tree_weights) in enumerate(zip(trees, weights, strict=True)):
         arrays[f"tree{t}/first_child"] = tree.first_child
@@ -72,12 +72,12 @@ def meta_schema(params: Mapping[str, Check]) -> Object:
 
 
 def params_from(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the estimator's parameters; JSON knows no tuples."""
+    """Return the estimator's parameters; JSON knows no tuples."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in meta["params"].items()}
 
 
 def attributes_from(folder: Folder) -> dict[str, Any]:
-    """Give the attributes of the fitted model that `to_arrays` turned into arrays.
+    """Return the attributes of the fitted model that `to_arrays` turned into arrays.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
     check_arrays(folder.arrays, LABELS, folder.place)
     label_counts = folder.arrays["label_counts"]
     check_range(label_counts, UNKNOWN_COUNT, meta["rows"], f"{folder.place}label_counts.npy")
-    parts = []
+    weights = []
     for t in range(meta["trees"]):
-        parts.append(folder.part(f"tree{t}"))
-        check_arrays(parts[t], TREE, f"{folder.place}tree{t}/")
+        weights.append(folder.part(f"tree{t}"))
+        check_arrays(weights[t], TREE, f"{folder.place}tree{t}/")
     attributes = {
-        "trees_": [LabelTree(part.pop("first_child"), part.pop("label")) for part in parts],
-        "weights_": parts,
+        "trees_": [LabelTree(arrays.pop("first_child"), arrays.pop("label")) for arrays in weights],
+        "weights_": weights,
         "label_counts_": label_counts,
         "n_rows_": meta["rows"],
         "n_features_in_": features,

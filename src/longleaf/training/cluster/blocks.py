@@ -17,7 +17,7 @@ from longleaf.trees.label_tree import LabelTree
 
 Ints = npt.NDArray[np.int64]
 NodeIndex = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
-"""A partition's rows of each node, as `longleaf.training.solver.node_rows` gives them."""
+"""A partition's rows of each node, as `longleaf.training.solver.node_rows` returns them."""
 
 
 class Sizes(NamedTuple):
@@ -67,14 +67,14 @@ def size_nodes(data: TrainingData, index: NodeIndex) -> Ints:
 
 
 def rows_of_labels(data: TrainingData, first: int, last: int) -> TrainingData:
-    """Give the rows with a label from ``first`` to before ``last``."""
+    """Return the rows with a label from ``first`` to before ``last``."""
     held = (data.labels.indices >= first) & (data.labels.indices < last)
     row_of = np.repeat(np.arange(data.rows.n_rows), np.diff(data.labels.indptr))
     return take(data, np.unique(row_of[held]))
 
 
 def rows_of_nodes(data: TrainingData, index: NodeIndex, nodes: Ints) -> TrainingData:
-    """Give the rows of some nodes."""
+    """Return the rows of some nodes."""
     indptr, rows = index
     if 0 in nodes:
         return data
@@ -83,7 +83,7 @@ def rows_of_nodes(data: TrainingData, index: NodeIndex, nodes: Ints) -> Training
 
 
 def take(data: TrainingData, which: npt.NDArray[Any]) -> TrainingData:
-    """Give some rows, in rising order."""
+    """Return some rows, in rising order."""
     rows = data.rows
     if len(which) == rows.n_rows:
         return data
@@ -131,13 +131,13 @@ def stack(blocks: tuple[TrainingData, ...]) -> TrainingData:
 
 
 def join_indptr(indptrs: list[npt.NDArray[Any]]) -> Ints:
-    """Give the row pointers of matrices that lie one after another."""
+    """Return the row pointers of matrices joined one after another."""
     counts = np.concatenate([np.diff(indptr) for indptr in indptrs])
     return np.append(np.int64(0), np.cumsum(counts, dtype=np.int64))
 
 
 def with_weight(data: TrainingData, weight: npt.NDArray[np.float32]) -> TrainingData:
-    """Give the rows their weights."""
+    """Return the rows their weights."""
     return TrainingData(data.rows, data.labels, weight)
 
 

@@ -69,7 +69,7 @@ def check_sizes(held: list[blocks.Sizes]) -> blocks.Sizes:
 
 def _add_weights(run: Run, data: list[Any], held: list[blocks.Sizes], weight: Any) -> list[Any]:
     if is_dask_collection(weight):
-        weight = np.concatenate([np.ravel(part) for part in run.gather(run.compute(weight.to_delayed()))])
+        weight = np.concatenate([np.ravel(one) for one in run.gather(run.compute(weight.to_delayed()))])
     checked = check_row_weight(weight, sum(one.rows for one in held))
     if checked is None:
         return data

@@ -40,7 +40,7 @@ class Worker:
 
     address: str
     threads: int
-    room: float
+    memory: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Run:
     def submit(
         self, name: str, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None
     ) -> Any:
-        """Give the future of a call; arguments that are futures are what they stand for."""
+        """Return the future of a call; arguments that are futures are what they stand for."""
         self._submitted += 1
         key = f"longleaf-{name}-{self._submitted}-{self._token}"
         future = self.client.submit(function, *arguments, key=key, workers=workers)
@@ -94,13 +94,13 @@ class Run:
         return future
 
     def compute(self, delayed: Sequence[Any]) -> list[Any]:
-        """Give the futures of delayed values."""
+        """Return the futures of delayed values."""
         futures = self.client.compute(list(delayed))
         self._futures.update(futures)
         return list(futures)
 
     def keep(self, name: str, value: T) -> Any:
-        """Give a future of a value of the caller's; it survives the worker that holds it."""
+        """Return a future of a value of the caller's; it survives the worker that holds it."""
         return self.submit(name, _same, value)
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
@@ -109,7 +109,7 @@ class Run:
         return [self.result(future) for future in futures]
 
     def result(self, future: Any, seconds: float | None = None) -> Any:
-        """Give the result of a future that is done, or say in one sentence what went wrong."""
+        """Return the result of a future that is done, or say in one sentence what went wrong."""
         try:
             return future.result(timeout=seconds)
         except KilledWorker as error:
@@ -129,7 +129,7 @@ class Run:
             ) from error
 
     def reduce(self, name: str, function: Callable[..., Any], futures: Sequence[Any]) -> Any:
-        """Give the future of ``function(*results)``, taken a few results at a time, again and again."""
+        """Return the future of ``function(*results)``, taken a few results at a time, again and again."""
         level = list(futures)
         while True:
             level = [
@@ -139,7 +139,7 @@ class Run:
                 return level[0]
 
     def workers(self, share: float = 1.0) -> list[Worker]:
-        """Give the workers that are there, each thread's room being this share of its memory."""
+        """Return the present workers, each with the memory that a thread may use: this share of its own."""
         found = self._identities()
         if not found:  # as in a cluster that grows when there is something to do
             try:
@@ -159,14 +159,14 @@ class Run:
     def stream(
         self, jobs: Sequence[Job], share: float, in_flight: int, *, fetch: bool = True
     ) -> Iterator[tuple[Job, Any]]:
-        """Run jobs, so many at a time, each only where it fits; give them as they end with what came out.
+        """Run jobs, so many at a time, each only where it fits; return them as they end with what came out.
 
         Without ``fetch``, that is a future, and the result stays where it is.
 
         Raises
         ------
         ClusterError
-            If no worker has room for one of them.
+            If no worker has the memory for one of them.
         """
         workers = self.workers(share)
         for job in jobs:
@@ -196,7 +196,7 @@ class Run:
                 self._move_orphans(active, workers)
 
     def _fetch(self, future: Any) -> tuple[bool, Any]:
-        """Give whether the result can be had, and the result: its worker may have died since it was done."""
+        """Return whether the result is available, and the result: its worker may have died since."""
         seconds = FETCH_SECONDS
         while future.status == "error" or any(self.client.who_has([future]).values()):
             try:
@@ -206,7 +206,7 @@ class Run:
         return False, None
 
     def _wait_for_room(self, job: Job, share: float) -> list[Worker]:
-        """Give the workers when a job fits on one again: those that it fitted on died, and may come back."""
+        """Return the workers once a job fits on one again: those that had the memory died, and may return."""
         for _ in range(int(SECONDS_FOR_WORKERS / POLL_SECONDS)):
             workers = self.workers(share)
             if _places(job, workers):
@@ -237,14 +237,14 @@ class Run:
             if left is not None and limit == left:
                 raise TimeoutError(f"The work must end within {self.timeout:g} s; it did not.") from None
         except CancelledError:
-            raise ClusterError("Tasks must be left to end; the cluster or somebody cancelled some.") from None
+            raise ClusterError("Some tasks were cancelled before they finished.") from None
         return [future for future in futures if future.status != "pending"]
 
 
 def _cancel(future: Any) -> None:
-    """Let go of a task: what nobody wants Dask forgets, also while it runs.
+    """Release a task: Dask forgets what nothing waits for, also while it runs.
 
-    `Client.cancel` would also cancel what depends on it; the scheduler fails where nobody wants that.
+    `Client.cancel` would also cancel what depends on it; the scheduler fails if nothing waits for that.
     """
     future.release()
 
@@ -268,13 +268,13 @@ def _room(worker: dict[str, Any], share: float) -> float:
 
 
 def _places(job: Job, workers: list[Worker]) -> list[str]:
-    """Give the workers that a job fits on."""
-    return [worker.address for worker in workers if job.need <= worker.room]
+    """Return the workers that a job fits on."""
+    return [worker.address for worker in workers if job.need <= worker.memory]
 
 
 def _check_fit(job: Job, workers: list[Worker]) -> None:
     if not _places(job, workers):
-        most = max(worker.room for worker in workers)
+        most = max(worker.memory for worker in workers)
         raise ClusterError(
             f"A worker's thread must have {job.need / 2**20:.3g} MiB to itself for {job.name}; "
             f"the largest has {most / 2**20:.3g} MiB."

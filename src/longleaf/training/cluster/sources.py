@@ -1,4 +1,4 @@
-"""Rows and labels from wherever they lie, as partitions on the workers."""
+"""Rows and labels from any source, as partitions on the workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITIONS_PER_THREAD = 2
 """At most, of data that are cut here: enough for every thread to have some."""
 
 PARTITION_ENTRIES = 1 << 20
-"""At least, if not the last: choosing rows is a task per partition and part, which shall have work to do."""
+"""At least, except for the last: choosing rows is a task per partition and training task."""
 
 
 def loaders(
@@ -31,13 +31,13 @@ def loaders(
 ) -> list[Callable[[], Any]]:
     """Give, for every partition in the order of the rows, what starts to load it.
 
-    Each call gives a future of checked rows and labels (`TrainingData`). The words are those of
+    Each call returns a future of checked rows and labels (`TrainingData`). The words are those of
     `longleaf.distributed.fit`; without labels to know, ``y`` is None.
     """
     paths = _paths(X)
     if paths is not None:
         if y is not None:
-            raise ValueError("y must be left out where X names files, which hold the labels.")
+            raise ValueError("y must be omitted where X names files, which hold the labels.")
         return [partial(run.submit, "read", _read, path, normalize) for path in paths]
     blocks = _blocks(X)
     if blocks is None:
@@ -52,7 +52,7 @@ def loaders(
 
 
 def column_names(X: Any) -> Any:
-    """Give a table that has the columns of X and their names, None where there are none."""
+    """Return a table that has the columns of X and their names, None where there are none."""
     meta = getattr(X, "_meta", X)
     return meta if hasattr(meta, "columns") else None
 
@@ -69,7 +69,7 @@ def _paths(X: Any) -> list[str] | None:
 
 
 def _blocks(data: Any) -> Sequence[Any] | None:
-    """Give the partitions of a collection, or a list of delayed, future or sparse blocks; None for others."""
+    """Return the partitions of a collection or of a list of blocks; None for anything else."""
     if isinstance(data, list | tuple) and len(data) and all(_is_block(one) for one in data):
         return data
     if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
@@ -114,14 +114,14 @@ def _send(run: Run, rows: Rows, labels: sp.csr_array, begin: int, end: int) -> A
 
 def _slice(rows: Rows, labels: sp.csr_array, begin: int, end: int) -> TrainingData:
     first, last = rows.indptr[begin], rows.indptr[end]
-    part = Rows(
+    chosen = Rows(
         rows.indptr[begin : end + 1] - first,
         rows.indices[first:last],
         rows.data[first:last],
         rows.n_features,
         rows.scale[begin:end],
     )
-    return TrainingData(part, labels[begin:end], None)
+    return TrainingData(chosen, labels[begin:end], None)
 
 
 def _read(path: str, normalize: bool) -> TrainingData:

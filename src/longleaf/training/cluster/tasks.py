@@ -1,8 +1,8 @@
-"""How the training of all trees is cut into parts, and what memory a part needs.
+"""How the training of all trees is cut into tasks, and what memory a task needs.
 
-A part is a run of units (see `NodeTrainer` in `longleaf.training.solver`) and trains on the rows of their
-families. Parts are small enough that all threads have several, and that each fits on the smallest worker
-where that can be; a unit that does not fit there is a part of its own and goes where it fits.
+A task is a range of units (see `NodeTrainer` in `longleaf.training.solver`) and trains on the rows of their
+families. Tasks are small enough that all threads have several, and that each fits on the smallest worker
+where that can be; a unit that does not fit there is a task of its own and goes where it fits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from longleaf.trees.label_tree import LabelTree
 MEMORY_SHARE = 0.5
 """What a task may use of its share of a worker's memory; partitions and what Dask moves have the rest."""
 
-PARTS_PER_THREAD = 6
+TASKS_PER_THREAD = 6
 """More would move more rows, fewer would leave threads idle at the end."""
 
 LANE_BYTES = 3 * 16 * 4 + 48
@@ -31,7 +31,7 @@ WEIGHT_BYTES = 16 * 4 + 24
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NodeTask:
     """A range of nodes of a tree, trained by one task."""
 
     tree: int
@@ -43,13 +43,13 @@ class Part:
 
 
 def row_bytes(held: Sizes) -> float:
-    """Give the bytes of checked rows and their labels."""
+    """Return the bytes of checked rows and their labels."""
     return 8.0 * held.entries + 24.0 * held.rows + 8.0 * held.label_entries
 
 
-def plan_parts(
-    number: int, tree: LabelTree, node_sizes: Ints, total: Sizes, target: float, room: float
-) -> list[Part]:
+def plan_tasks(
+    number: int, tree: LabelTree, node_sizes: Ints, total: Sizes, target: float, memory: float
+) -> list[NodeTask]:
     """Cut one tree.
 
     Parameters
@@ -61,25 +61,25 @@ def plan_parts(
     total : Sizes
         Of all rows.
     target : float
-        What a part shall cost at most, unless it is one unit.
-    room : float
-        The bytes that it shall need at most, unless it is one unit.
+        What a task may cost at most, unless it is one unit.
+    memory : float
+        The bytes that it may need at most, unless it is one unit.
     """
     planner = _Planner(number, tree, node_sizes, total)
     units = len(planner.starts) - 1
-    begin, parts = 0, []
+    begin, tasks = 0, []
     for end in range(1, units + 1):
         if end < units:
             work = planner.cum_cost[end + 1] - planner.cum_cost[begin]
-            if work <= target and planner.need(begin, end + 1) <= room:
+            if work <= target and planner.need(begin, end + 1) <= memory:
                 continue
-        parts.append(planner.part(begin, end))
+        tasks.append(planner.task(begin, end))
         begin = end
-    return parts
+    return tasks
 
 
 def unit_costs(tree: LabelTree, node_sizes: Ints) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Give where units begin, then the number of nodes, and what each costs."""
+    """Return where units begin, then the number of nodes, and what each costs."""
     indptr = np.append(np.int64(0), np.cumsum(node_sizes[0]))
     return _core.training_units(indptr, tree.first_child, tree.label)
 
@@ -107,12 +107,12 @@ class _Planner:
         return rows, min(float(self.cum_entries[last] - self.cum_entries[first]), self.total.entries)
 
     def _workplace(self, rows: float, entries: float) -> float:
-        """Give what the solver needs for one unit: its rows renumbered, and the weights."""
+        """Return what the solver needs for one unit: its rows renumbered, and the weights."""
         features = min(entries, self.total.features)
         return 16.0 * entries + LANE_BYTES * rows + WEIGHT_BYTES * features
 
     def need(self, begin: int, end: int) -> float:
-        """Give the bytes of units: rows as they come and put together, the largest workplace, the tree."""
+        """Return the bytes of units: rows as they come and put together, the largest workplace, the tree."""
         rows, entries = self._held(begin, end)
         share = rows / max(self.total.rows, 1)
         label_entries = int(share * self.total.label_entries)
@@ -120,13 +120,13 @@ class _Planner:
         whole = 40.0 * self.nodes + 16.0 * self.total.features
         return 2.0 * data + float(self.workplace[begin:end].max()) + whole
 
-    def part(self, begin: int, end: int) -> Part:
-        """Make a part of units from ``begin`` to before ``end``."""
+    def task(self, begin: int, end: int) -> NodeTask:
+        """Make a task of units from ``begin`` to before ``end``."""
         first, last = int(self.first_family[begin]), int(self.last_family[end - 1])
         families = first + np.flatnonzero(self.inner[first : last + 1])
         work = float(self.cum_cost[end] - self.cum_cost[begin])
         nodes = int(self.starts[begin]), int(self.starts[end])
-        return Part(self.number, *nodes, families, work, self.need(begin, end))
+        return NodeTask(self.number, *nodes, families, work, self.need(begin, end))
 
 
 def _from_zero(values: npt.NDArray[np.int64 | np.float64]) -> npt.NDArray[np.float64]:

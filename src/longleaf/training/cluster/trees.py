@@ -52,11 +52,11 @@ def build_trees(
 
 
 def _centroids(run: Run, data: list[Any], total: Sizes, counts: Ints) -> list[Any]:
-    """Give futures of the centroids of some labels each, in the order of the labels."""
+    """Return futures of the centroids of some labels each, in the order of the labels."""
     workers = run.workers(MEMORY_SHARE)
-    threads, room = sum(one.threads for one in workers), min((one.room for one in workers), default=1.0)
+    threads, memory = sum(one.threads for one in workers), min((one.memory for one in workers), default=1.0)
     row_cost = 3 * row_bytes(total) / max(total.rows, 1)  # rows, the same put together, and their sums
-    most = max(1.0, min(counts.sum() / max(threads, 1), room / row_cost))
+    most = max(1.0, min(counts.sum() / max(threads, 1), memory / row_cost))
     jobs = [
         Job(
             f"the centroids of labels {first} to {last - 1}",
@@ -92,7 +92,7 @@ def _groups(counts: Ints, most: float) -> list[tuple[int, int]]:
 
 
 def _sum_group(first: int, last: int, *blocks: TrainingData) -> _core.CsrArrays:
-    """Give the centroids of those labels from ``first`` to before ``last`` that occur."""
+    """Return the centroids of those labels from ``first`` to before ``last`` that occur."""
     data = stack(blocks)
     rows_of_label = data.labels.T.tocsr()[first:last]
     occurs = np.flatnonzero(np.diff(rows_of_label.indptr))
