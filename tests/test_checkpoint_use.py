@@ -39,7 +39,7 @@ def test_other_settings_are_refused(tmp_path, changes, sentence):
     with pytest.raises(CheckpointError) as caught:
         make(**changes).fit(X, Y, checkpoint=tmp_path / "ck")
     assert str(caught.value).startswith(f"The checkpoint in {tmp_path / 'ck'} is of {sentence}")
-    assert str(caught.value).endswith(": use another folder, or remove it to begin anew.")
+    assert str(caught.value).endswith(": use another folder, or remove it to start over.")
 
 
 def test_other_data_models_and_versions_are_refused(tmp_path, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_checkpoint_serves_one_training_at_a_time(tmp_path):
 def test_models_that_cannot_resume_say_so(tmp_path, model):
     name = type(model).__name__
     with pytest.raises(
-        ValueError, match=f"checkpoint must be None for {name}, whose training does not fall into parts."
+        ValueError, match=f"checkpoint must be None for {name}, whose training does not fall into units."
     ):
         model.fit(X, Y, checkpoint=tmp_path / "ck")
     assert not (tmp_path / "ck").exists()

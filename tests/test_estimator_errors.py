@@ -30,7 +30,7 @@ def model():
         ({"C": 1e39}, r"C must be above 0 and at most 1e\+10; got 1e\+39"),
         ({"positive_weight": 1e300}, r"positive_weight must be above 0 and at most 1e\+10; got 1e\+300"),
         ({"tolerance": 1.5}, "tolerance must be above 0 and at most 1; got 1.5"),
-        ({"threshold": 1e300}, r"threshold must be at least 0 and at most 1e\+30; got 1e\+300"),
+        ({"threshold": 1e300}, r"threshold must be at least 0 and at most 1e\+15; got 1e\+300"),
         ({"bias": 1e300}, r"bias must be at least -10 and at most 10; got 1e\+300"),
         ({"n_jobs": 10**6}, "n_jobs must be at most 1024; got 1000000"),
         ({"C": 10**400}, "C must be a finite number; got 1000"),

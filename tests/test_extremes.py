@@ -42,7 +42,7 @@ def test_a_weight_of_rows_beyond_the_solver_is_refused():
     ("option", "value", "said"),
     [
         ("-C", "1e300", "-C must be above 0 and at most 1e+10; got 1e+300"),
-        ("--threshold", "1e300", "--threshold must be at least 0 and at most 1e+30; got 1e+300"),
+        ("--threshold", "1e300", "--threshold must be at least 0 and at most 1e+15; got 1e+300"),
         ("--positive-weight", "1e300", "--positive-weight must be above 0 and at most 1e+10; got 1e+300"),
         ("--threads", "1000000", "should be less than or equal to 1024"),
     ],
@@ -55,9 +55,7 @@ def test_a_threshold_above_all_weights_is_warned_of(caplog):
     ll.PLT(random_state=1).fit(X, Y)
     assert not caplog.records
     ll.PLT(threshold=1e5, random_state=1).fit(X, Y)
-    assert caplog.messages == [
-        "tree 1: no weight reached threshold=100000, so that all rows get the same answer"
-    ]
+    assert caplog.messages == ["tree 1: no weight reached threshold=100000, so all rows get the same answer"]
 
 
 @pytest.mark.parametrize("use", [ll.PLT, ll.BR, ll.PfastreXML, ll.TextVectorizer])

@@ -28,7 +28,7 @@ def test_masses_add_up_exactly_in_any_pieces(monkeypatch):
     whole = feature_mass(check_features(X))
     parts = [feature_mass(check_features(X[part])) for part in (OLD, NEW)]
     np.testing.assert_array_equal(parts[1] + parts[0], whole)
-    monkeypatch.setattr("longleaf.training.trees.PIECE", 7)
+    monkeypatch.setattr("longleaf.training.data.PIECE", 7)
     np.testing.assert_array_equal(feature_mass(check_features(X)), whole)
     assert PIECE > 7
     assert not feature_mass(check_features(X[:0])).any()

@@ -13,7 +13,6 @@ from longleaf import _core
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy, make_topics
 from longleaf.io.storage import folder_bytes
-from longleaf.plt import rows_of_labels
 from longleaf.training.execution import choose_execution
 from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account, parse_memory
 from longleaf.training.resumable import train_resumably
@@ -21,6 +20,7 @@ from longleaf.training.sampling import estimate_centroid_entries, estimate_tree,
 from longleaf.training.scratch import scratch_files
 from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import WeightStore
+from longleaf.trees.clustering import rows_of_labels
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import scipy.sparse as sp
 
-from longleaf._sparse import check_structure
+from longleaf._validation.sparse import check_structure
 from longleaf.suggest import Suggestion
 
 try:

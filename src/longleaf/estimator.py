@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
-from longleaf._params import CHECKS, STORED
 from longleaf._validation import (
     LabelsLike,
     Rows,
@@ -33,6 +32,7 @@ from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
 from longleaf.training.checkpoint import StrPath
 from longleaf.training.data import DataSizes
 from longleaf.training.job import Trained, TrainingJob, TreeSource
+from longleaf.training.params import CHECKS, STORED
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf.training.run import run
 from longleaf.training.solver import SolverSettings, link_of

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._numbers import MOST_ROWS
 from longleaf._validation import (
     LabelsLike,
     check_choice,
@@ -23,6 +22,7 @@ from longleaf._validation import (
     check_threads,
     is_label_lists,
 )
+from longleaf._validation.numbers import MOST_ROWS
 from longleaf.estimator import LabelEstimator
 from longleaf.learning.placement import WeightedTree
 from longleaf.learning.update import UpdateBatch, forget, learn, relearn

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._sparse import indptr_fault
 from longleaf._validation import DataError, ModelError, check_count
+from longleaf._validation.sparse import indptr_fault
 from longleaf.estimator import LabelEstimator
 from longleaf.io._manifest import Manifest
 from longleaf.io.storage import (

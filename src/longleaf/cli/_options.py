@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._numbers import MOST_THREADS
+from longleaf._validation.numbers import MOST_THREADS
 from longleaf.training.memory import parse_memory
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from longleaf._numbers import MOST_THREADS
 from longleaf._validation import DataError
+from longleaf._validation.numbers import MOST_THREADS
 from longleaf.cli import _options
 
 KEY_VARIABLE = "LONGLEAF_API_KEY"

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._sparse import check_structure
 from longleaf._validation import ModelError
+from longleaf._validation.sparse import check_structure
 
 DEFLATE_LIMIT = 1032
 """One byte of deflated data never gives more bytes than this."""

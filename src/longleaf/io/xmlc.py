@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from longleaf import _core
-from longleaf._sparse import check_structure
 from longleaf._validation import DataError
+from longleaf._validation.sparse import check_structure
 from longleaf.io.streams import Source, open_replacing, read_chunks, source_name
 
 LARGEST_SIZE = 2**31 - 1

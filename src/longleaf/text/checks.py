@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._numbers import check_flag, check_threads
+from longleaf._validation.numbers import check_flag, check_threads
 from longleaf.io._schema import check_arrays, check_range
 
 

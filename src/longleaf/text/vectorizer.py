@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _core
-from longleaf._numbers import check_threads
+from longleaf._validation.numbers import check_threads
 from longleaf.io.storage import unpack_strings
 from longleaf.text.batches import batches
 from longleaf.text.characters import character_table

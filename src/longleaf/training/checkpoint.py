@@ -170,11 +170,11 @@ def _read_manifest(folder: Path) -> Description | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{folder / MANIFEST} is damaged; remove {folder} to begin again.") from None
+        raise CheckpointError(f"{folder / MANIFEST} is damaged; remove {folder} to start over.") from None
     if version != FORMAT_VERSION:
         raise CheckpointError(
             f"The checkpoint in {folder} must have format {FORMAT_VERSION}; got {version}: "
-            "use another folder, or remove it to begin again."
+            "use another folder, or remove it to start over."
         )
     return dict(training)
 
@@ -193,7 +193,7 @@ def _refuse_another(folder: Path, kept: Description, wanted: Description) -> Non
     difference = _difference(kept, wanted)
     if difference is not None:
         raise CheckpointError(
-            f"The checkpoint in {folder} is of {difference}: use another folder, or remove it to begin again."
+            f"The checkpoint in {folder} is of {difference}: use another folder, or remove it to start over."
         )
 
 

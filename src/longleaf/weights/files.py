@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-from longleaf._numbers import MOST_LABELS, MOST_ROWS
 from longleaf._validation import ModelError, check_count
+from longleaf._validation.numbers import MOST_LABELS, MOST_ROWS
 from longleaf.io._schema import Check, ListOf, Object, check_arrays, check_range, check_string
 from longleaf.io.storage import Folder
 from longleaf.propensity._model import UNKNOWN_COUNT

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from dask.base import is_dask_collection
 from distributed import Future
 
-from longleaf._sparse import check_structure
 from longleaf._validation import Rows, check_features, check_labels
+from longleaf._validation.sparse import check_structure
 from longleaf.io.xmlc import load_xmlc
 from longleaf.training.cluster.run import Run
 from longleaf.training.data import TrainingData

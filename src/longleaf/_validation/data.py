@@ -12,35 +12,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf import _core
-from longleaf._indicator import ready_indicator
-from longleaf._numbers import MOST_LABELS as _MOST_LABELS
-from longleaf._numbers import MOST_ROWS as MOST_ROWS
-from longleaf._numbers import check_choice as check_choice
-from longleaf._numbers import check_count as check_count
-from longleaf._numbers import check_flag as check_flag
-from longleaf._numbers import check_number as check_number
-from longleaf._numbers import check_pair as check_pair
-from longleaf._numbers import check_path as check_path
-from longleaf._numbers import check_seed as check_seed
-from longleaf._numbers import check_threads as check_threads
-from longleaf._sparse import check_ranges, check_structure
+from longleaf._validation.indicator import ready_indicator
+from longleaf._validation.numbers import MOST_LABELS
+from longleaf._validation.sparse import check_ranges, check_structure
 
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
 
 _LONGEST_ROW = 1e18  # a 32-bit float holds its square
-
-
-class DataError(ValueError):
-    """Data that cannot be used; the message is one sentence that says where and what was found."""
-
-
-class ModelError(ValueError):
-    """A model folder that cannot be read or written as asked; the message is one sentence for the user."""
-
-
-class ModelExistsError(ModelError, FileExistsError):
-    """The path of a new model is taken."""
 
 
 def is_label_lists(Y: LabelsLike) -> bool:
@@ -78,12 +57,12 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
         rows, columns, shape = _pairs_of_lists(Y, n_labels, name)
     else:
         rows, columns, shape = _pairs_of_matrix(Y, n_labels, name)
-    if shape[1] > _MOST_LABELS:
-        raise ValueError(f"{name} must have at most {_MOST_LABELS} labels; got {shape[1]}.")
+    if shape[1] > MOST_LABELS:
+        raise ValueError(f"{name} must have at most {MOST_LABELS} labels; got {shape[1]}.")
     indicator = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
     indicator.sum_duplicates()
     indicator.data[:] = 1.0
-    if indicator.nnz <= _MOST_LABELS:  # one width for both, as SciPy needs it
+    if indicator.nnz <= MOST_LABELS:  # one width for both, as SciPy needs it
         indicator.indices = indicator.indices.astype(np.int32, copy=False)
         indicator.indptr = indicator.indptr.astype(np.int32, copy=False)
     return indicator
@@ -240,8 +219,8 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
     matrix = _matrix_of_numbers(X, name)
     if n_features is not None and matrix.shape[1] != n_features:
         raise ValueError(f"{name} must have {n_features} features, as in fit; got {matrix.shape[1]}.")
-    if max(matrix.shape) > _MOST_LABELS:
-        raise ValueError(f"{name} must have at most {_MOST_LABELS} rows and features; got {matrix.shape}.")
+    if max(matrix.shape) > MOST_LABELS:
+        raise ValueError(f"{name} must have at most {MOST_LABELS} rows and features; got {matrix.shape}.")
     csr: Any = matrix
     if not sp.issparse(matrix) or csr.format != "csr":
         if sp.issparse(matrix):
