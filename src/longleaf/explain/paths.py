@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from longleaf import _core
 from longleaf.estimator import LabelEstimator
 from longleaf.trees.label_tree import LabelTree
-from longleaf.weights.join import WORD_NUMBERS
+from longleaf.weights.layout import chunk_features, chunks_of
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -79,21 +77,6 @@ def node_weights(model: LabelEstimator, tree: int, node: int, features: Ints) ->
 def node_terms(model: LabelEstimator, tree: int, node: int) -> tuple[Ints, Doubles]:
     """Give all features that a node has a weight for, and the weights."""
     weights = model.weights_[tree]
-    chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
-    features = _chunk_features(weights, chunk)
+    features = chunk_features(weights, int(chunks_of(weights, node)))
     values = node_weights(model, tree, node, features)
     return features[values != 0], values[values != 0]
-
-
-def _chunk_features(weights: _core.WeightArrays, chunk: int) -> Ints:
-    """List the features of a chunk by its bitmaps; ``ChunkView`` in ``native/core.h`` says what they are."""
-    pages = len(weights["page_words"]) // len(weights["dense"])
-    words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
-    records = weights["words"].reshape(-1, WORD_NUMBERS)[weights["word"][chunk] : weights["word"][chunk + 1]]
-    word, bit = np.nonzero(_ones(records[:, :2]).reshape(-1, 64))
-    return np.asarray(words[word] * 64 + bit, np.int64)
-
-
-def _ones(bitmaps: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
-    little = bitmaps.astype(bitmaps.dtype.newbyteorder("<"))
-    return np.unpackbits(little.view(np.uint8).ravel(), bitorder="little")

@@ -13,6 +13,7 @@ from longleaf import _core
 from longleaf._validation import ModelError
 from longleaf.training.solver import LOGISTIC_LINK
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.layout import CHUNK_WIDTH
 
 Ints = npt.NDArray[np.int64]
 
@@ -122,7 +123,7 @@ def _chunks(first_child: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
     """List the first node and the end of every chunk: so many consecutive siblings."""
     inner = np.flatnonzero(np.diff(first_child))
     bounds = zip(first_child[inner].tolist(), first_child[inner + 1].tolist(), strict=True)
-    width = _core.CHUNK_WIDTH
+    width = CHUNK_WIDTH
     return [(first, min(first + width, end)) for begin, end in bounds for first in range(begin, end, width)]
 
 

@@ -30,6 +30,7 @@ from longleaf.training.solver import LOGISTIC_LINK
 from longleaf.trees.clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.chunks import Entries, forest_of, ranges, unpack
+from longleaf.weights.layout import chunks_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -191,7 +192,7 @@ def _group(
     weighted: WeightedTree, leaves: Ints, n_features: int, arity: int, seed: int, threads: int
 ) -> Ints:
     """Cluster sibling leaves into ``arity`` groups by weights; return the number of each leaf's group."""
-    chunks = np.unique(np.searchsorted(weighted.weights["node"], leaves, side="right") - 1)
+    chunks = np.unique(chunks_of(weighted.weights, leaves))
     vectors = _unit_vectors(unpack(weighted.tree, weighted.weights, chunks, n_features), leaves, n_features)
     order, begin, end, _ = _core.cluster_labels(
         vectors.indptr.astype(np.int64),

@@ -9,6 +9,7 @@ from longleaf import _core
 from longleaf.learning.tree_edits import EditedTree, Subtree
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.chunks import chunk_starts, forest_of, select_chunks
+from longleaf.weights.layout import chunks_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -64,4 +65,4 @@ def put_back(
 def _subtree_chunks(weights: _core.WeightArrays, subtree: Subtree) -> Ints:
     """Name the chunks of the whole tree that hold the subtree's nodes."""
     starts = subtree.nodes[chunk_starts(subtree.tree)]
-    return np.searchsorted(weights["node"], starts, side="right") - 1
+    return chunks_of(weights, starts)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from longleaf import _core
 from longleaf.training.solver import NodeTrainer
+from longleaf.weights.layout import CHUNK_WIDTH
 
 LEAST_RUNS = 4
 LEAST_RUN_COST = 2000.0
@@ -141,7 +142,7 @@ def _train(trainer: NodeTrainer, first: int, last: int) -> Floats:
 def fixed_bytes(trainer: NodeTrainer) -> int:
     """Return the bytes of a saved tree that do not grow with its weights."""
     children = np.diff(trainer.tree.first_child)
-    chunks = int(np.ceil(children / _core.CHUNK_WIDTH).sum())
+    chunks = int(np.ceil(children / CHUNK_WIDTH).sum())
     pages = -(-trainer.rows.n_features // 4096)
     coded = 8 if trainer.settings.weight_bits == 8 else 0
     return chunks * (12 * pages + 29 + coded) + 12 * trainer.tree.n_nodes

@@ -1,7 +1,4 @@
-"""Chunks of weights one by one: taken from models, read back into entries.
-
-``ChunkView`` in ``native/core.h`` says what each array holds.
-"""
+"""Chunks of weights one by one: taken from models, read back into entries; see `longleaf.weights.layout`."""
 
 from __future__ import annotations
 
@@ -13,13 +10,17 @@ import numpy.typing as npt
 
 from longleaf import _core
 from longleaf.trees.label_tree import LabelTree
-from longleaf.weights.join import COUNTED, SPARE_BYTES, WORD_NUMBERS
+from longleaf.weights.layout import (
+    CHUNK_WIDTH,
+    COUNTED,
+    PER_CHUNK,
+    PER_PAGE,
+    SPARE_BYTES,
+    WORD_NUMBERS,
+)
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
-
-PER_CHUNK = ("dense", "weights", "low", "step")
-PER_PAGE = ("page_words", "page_first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,8 @@ class Entries:
 def chunk_starts(tree: LabelTree) -> Ints:
     """Return the first node of every chunk: up to ``CHUNK_WIDTH`` consecutive siblings each."""
     begin, size = tree.first_child[:-1].astype(np.int64), np.diff(tree.first_child).astype(np.int64)
-    count = -(-size // _core.CHUNK_WIDTH)
-    return np.repeat(begin, count) + _core.CHUNK_WIDTH * ranges(np.zeros_like(count), count)
+    count = -(-size // CHUNK_WIDTH)
+    return np.repeat(begin, count) + CHUNK_WIDTH * ranges(np.zeros_like(count), count)
 
 
 def ranges(begin: Ints, size: Ints) -> Ints:

@@ -16,6 +16,7 @@ from longleaf.io._schema import Check, ListOf, Object, check_arrays, check_range
 from longleaf.io.storage import Folder
 from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.layout import ARRAYS
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -33,22 +34,7 @@ def to_arrays(
 
 
 LABELS = {"label_counts": "int64"}
-TREE = {
-    "first_child": "int32",
-    "label": "int32",
-    "node": "int32",
-    "dense": "uint8",
-    "word": "int64",
-    "byte": "int64",
-    "weights": "int64",
-    "page_words": "uint64",
-    "page_first": "uint32",
-    "words": "uint32",
-    "bytes": "uint8",
-    "low": "float32",
-    "step": "uint32",
-    "bias": "float32",
-}
+TREE = {"first_child": "int32", "label": "int32", **ARRAYS}
 """The arrays of a tree and its weights; `longleaf._core.Forest` checks what they hold."""
 
 MOST_MASS = 2**62

@@ -9,15 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
-
-SPARE_BYTES = 8
-"""What follows the bytes of the last chunk, since the kernels read eight codes at a time."""
-
-WORD_NUMBERS = 3
-"""How many elements of ``words`` make a word: its bitmap's two halves, and where its block begins."""
-
-COUNTED = ("word", "byte")
-"""Arrays that say where each chunk's share of others begins, and last where all end."""
+from longleaf.weights.layout import COUNTED, SPARE_BYTES
 
 _SEAMS = {"node": 1, "bytes": SPARE_BYTES} | dict.fromkeys(COUNTED, 1)
 """How many closing elements of an array are those that the next range begins with, or nothing at all."""

@@ -1,0 +1,80 @@
+"""What the arrays of a tree's weights are; ``native/weights/weights.h`` has the same in C++.
+
+A chunk has the weights of up to ``CHUNK_WIDTH`` consecutive siblings. Its features are found by two bitmaps:
+one per page of ``PAGE_FEATURES`` features, and one per word of ``WORD_FEATURES`` features.
+
+node [chunks + 1]
+    Where each chunk's nodes begin, then the number of nodes.
+dense [chunks]
+    Whether a chunk has a weight for every child of each feature, and so needs no child numbers.
+word, byte [chunks + 1]
+    Where each chunk's words and bytes begin.
+weights [chunks]
+    How many weights each chunk has.
+page_words, page_first [chunks x pages]
+    A bitmap per page, of the words that have any feature; and the first word, counted from the chunk's first.
+words [words x WORD_NUMBERS]
+    A bitmap per word in two halves, and where its bytes begin.
+bytes
+    Which children have a weight of each feature, and the weights; ``SPARE_BYTES`` follow the last.
+low, step [chunks]
+    Of 8-bit weights, the smallest magnitude and the distance of two levels; empty for 32-bit weights.
+bias [nodes]
+    The bias of each node's classifier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf import _core
+
+CHUNK_WIDTH = _core.CHUNK_WIDTH
+WORD_FEATURES = 64
+WORD_NUMBERS = 3
+"""Elements of ``words`` per word: the two halves of its bitmap, and where its bytes begin."""
+SPARE_BYTES = 8
+"""What follows the bytes of the last chunk, since the kernels read eight codes at a time."""
+
+COUNTED = ("word", "byte")
+"""Arrays that say where each chunk's share of others begins, and last where all end."""
+PER_CHUNK = ("dense", "weights", "low", "step")
+PER_PAGE = ("page_words", "page_first")
+
+ARRAYS = {
+    "node": "int32",
+    "dense": "uint8",
+    "word": "int64",
+    "byte": "int64",
+    "weights": "int64",
+    "page_words": "uint64",
+    "page_first": "uint32",
+    "words": "uint32",
+    "bytes": "uint8",
+    "low": "float32",
+    "step": "uint32",
+    "bias": "float32",
+}
+"""All arrays, and their types."""
+
+
+def chunk_features(weights: _core.WeightArrays, chunk: int) -> npt.NDArray[np.int64]:
+    """Return the features that have a weight in a chunk, in order."""
+    pages = len(weights["page_words"]) // len(weights["dense"])
+    words = np.flatnonzero(_ones(weights["page_words"][chunk * pages : (chunk + 1) * pages]))
+    records = weights["words"].reshape(-1, WORD_NUMBERS)[weights["word"][chunk] : weights["word"][chunk + 1]]
+    word, bit = np.nonzero(_ones(records[:, :2]).reshape(-1, WORD_FEATURES))
+    return np.asarray(words[word] * WORD_FEATURES + bit, np.int64)
+
+
+def chunks_of(weights: _core.WeightArrays, nodes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the chunks that have the weights of some nodes."""
+    return np.asarray(np.searchsorted(weights["node"], nodes, side="right") - 1, np.int64)
+
+
+def _ones(bitmaps: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
+    little = bitmaps.astype(bitmaps.dtype.newbyteorder("<"))
+    return np.unpackbits(little.view(np.uint8).ravel(), bitorder="little")
