@@ -135,7 +135,7 @@ def test_rows_of_another_width_are_named(model):
         ([4], [0], "rows must be at least 0 and below 4; got 4"),
         ([-1], [0], "got -1"),
         ([0.5], [0], "rows must be a 1-D array of whole numbers"),
-        ([0, 1], [0], "rows and labels must have one length; got 2 and 1"),
+        ([0, 1], [0], "rows and labels must have the same length; got 2 and 1"),
         ([[0]], [[0]], "rows must be a 1-D array"),
     ],
 )

@@ -1,6 +1,7 @@
 """The library, the command line and the service answer a question alike, to the last byte."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,16 @@ def test_a_tail_that_no_score_can_hold_is_refused(tagger: ll.Tagger, folder: Pat
         tagger.suggest(TEXTS, tail=tail)
     said = complaint("predict", folder / "model.ll", folder / "texts.jsonl", "--tail", tail)
     assert "tail must lead to gains of at most 1e+38" in said
+
+
+def test_a_threshold_that_no_score_can_reach_is_refused(tagger: ll.Tagger, service: Running) -> None:
+    sentence = "threshold must be at least 0 and at most 1e+38; got 1e+308"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        tagger.suggest(TEXTS, threshold=1e308)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        make_vector_model().top_k(np.ones((1, 12)), 1, threshold=1e308)
+    answer = service.call("/v1/suggest", {"texts": TEXTS, "threshold": 1e308})
+    assert (answer.status, answer.error) == (422, f"{sentence}.")
 
 
 def test_a_name_that_tags_share_is_ambiguous_everywhere(

@@ -123,7 +123,7 @@ def test_wrong_input_is_named():
         model.fit(["a b"], [[1]])
     with pytest.raises(TypeError, match="tags must be an iterable of lists of strings; got NoneType"):
         model.fit(["a b"], None)
-    with pytest.raises(ValueError, match="texts and tags must have one length; got 2 and 1"):
+    with pytest.raises(ValueError, match="texts and tags must have the same length; got 2 and 1"):
         model.fit(["ab cd", "ef gh"], [["x"]])
     with pytest.raises(TypeError, match="texts must be an iterable of strings; got a single str"):
         model.fit("ab", [["x"]])

@@ -336,7 +336,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         label_array = _check_pairs(labels, self.n_labels_, "labels")
         if row_array.shape != label_array.shape:
             raise ValueError(
-                f"rows and labels must be the same length; got {len(row_array)} and {len(label_array)}."
+                f"rows and labels must have the same length; got {len(row_array)} and {len(label_array)}."
             )
         order = np.argsort(row_array, kind="stable")  # pairs of one row share what is evaluated for it
         out = np.empty(len(order), np.float32)

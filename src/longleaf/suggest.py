@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._validation import check_choice, check_count, check_number
+from longleaf._validation import check_choice, check_count
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.row import explain_row
 from longleaf.explain.words import Explanation, Words, in_words
 from longleaf.propensity import check_constants
-from longleaf.search.top_k import SEARCHES, TopK, resolve_gain
+from longleaf.search.top_k import SEARCHES, TopK, check_threshold, resolve_gain
 from longleaf.text.tags import TagIndex, ready_texts
 
 MOST_WORDS = 5
@@ -130,7 +130,7 @@ class Suggester:
         options: dict[str, Any] = {
             "search": check_choice(search, "search", SEARCHES),
             "beam": check_count(beam, "beam"),
-            "threshold": None if threshold is None else check_number(threshold, "threshold", low=0),
+            "threshold": check_threshold(threshold),
             "n_jobs": n_jobs,
         }
         group = None if groups is None else self.tags.groups(groups)

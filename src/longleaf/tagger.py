@@ -154,7 +154,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
-            raise ValueError(f"texts and tags must be the same length; got {X.shape[0]} and {Y.shape[0]}.")
+            raise ValueError(f"texts and tags must have the same length; got {X.shape[0]} and {Y.shape[0]}.")
         self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
         return self

@@ -95,6 +95,11 @@ def log_gain(gain: npt.NDArray[np.float64]) -> Floats:
         return np.log(gain).astype(np.float32)
 
 
+def check_threshold(threshold: float | None) -> float | None:
+    """Check a score below which no label is returned."""
+    return None if threshold is None else check_number(threshold, "threshold", low=0, high=LARGEST_GAIN)
+
+
 def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tuple[Floats, float]:
     """Return the logarithm of each label's smallest score, and a number below all of them.
 
@@ -108,8 +113,8 @@ def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tup
     if threshold is None:
         return NONE, -np.inf
     if np.ndim(threshold) == 0:
-        threshold = np.full(n_labels, check_number(threshold, "threshold", low=0))
-    logs = _least_log(check_per_label(threshold, n_labels, "threshold"))
+        threshold = np.full(n_labels, check_number(threshold, "threshold", low=0, high=LARGEST_GAIN))
+    logs = _least_log(check_per_label(threshold, n_labels, "threshold", high=LARGEST_GAIN))
     return logs, float(np.nextafter(logs.min(initial=np.inf), np.float32(-np.inf)))
 
 
