@@ -106,7 +106,9 @@ def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         raise Refusal(UNPROCESSABLE, f"Each vector must have indices and values; got {_listed(row)}.")
     indices, values = _numbers(row["indices"], "indices", "iu"), _numbers(row["values"], "values", "iuf")
     if len(indices) != len(values):
-        raise ValueError(f"indices and values must have the same length; got {len(indices)} and {len(values)}.")
+        raise ValueError(
+            f"indices and values must have the same length; got {len(indices)} and {len(values)}."
+        )
     return indices, values
 
 
