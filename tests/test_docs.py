@@ -11,7 +11,7 @@ from pages import blocks
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide"
 
 
-@pytest.mark.parametrize("page", ["texts", "learning", "resume", "scikit-learn"])
+@pytest.mark.parametrize("page", ["texts", "learning", "resume", "scikit-learn", "large-data"])
 def test_the_python_of_a_page_runs_in_an_empty_folder(tmp_path: Path, page: str) -> None:
     code = "".join(
         block.code for block in blocks((GUIDE / f"{page}.md").read_text()) if block.language == "python"
