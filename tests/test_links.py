@@ -15,6 +15,7 @@ SOURCES = sorted(
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MENTION = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
+FILE = re.compile(r"(?<![\w/.-])(?:src|native|tests|benchmarks|tools)/[\w/.-]*\.(?:pyi?|cpp|h)\b")
 FENCED = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -62,3 +63,9 @@ def test_every_page_that_is_mentioned_exists() -> None:
     for source in [*PAGES, *SOURCES]:
         for mention in MENTION.findall(source.read_text(encoding="utf-8")):
             assert (ROOT / mention).exists(), f"{name(source)}: {mention}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
+    for source in FILE.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / source).exists(), f"{name(page)}: {source}"
