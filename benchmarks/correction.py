@@ -113,7 +113,7 @@ def judge(name: str, way: str) -> Judged:
 
 @cache
 def truth_case(seed: int, law: tuple[float, float]) -> runs.Case:
-    """Make the data of docs/paper.md, section 2, once."""
+    """Make the data of docs/experiments/2026-11-theory-on-known-truth.md, section 2, once."""
     return runs.make_case(seed, law=law, **runs.LEARNABLE)
 
 

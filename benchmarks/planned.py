@@ -66,7 +66,7 @@ def measure(name: str, path: Path, setting: str, threads: int) -> dict[str, Any]
 
 
 def line(record: dict[str, Any]) -> str:
-    """Give a record as a row of the table in docs/scaling.md."""
+    """Give a record as a row of the table in docs/experiments/2026-11-planned-and-measured.md."""
     cells = [record["data"], record["setting"]]
     for name in ("peak MB", "model MB", "s"):
         said, found = record[name]

@@ -1,8 +1,8 @@
 """Words and a sentence encoder side by side: ``python examples/encoder.py train.jsonl dev.jsonl``.
 
 The encoder is WordLlama (``pip install wordllama``), whose package ships its 256-dimensional model: nothing
-is downloaded. Any other is used in the same way: a function from a list of texts to an array of numbers.
-The two files are tables as ``longleaf train`` reads them, or two parts that ``longleaf split`` wrote.
+is downloaded. Any other encoder works the same way: a function from a list of texts to an array of numbers.
+The two files are tables as ``longleaf train`` reads them, such as two that ``longleaf split`` wrote.
 """
 
 import sys
@@ -30,7 +30,7 @@ def encode(texts):
 
 
 def words_and_meaning(weight):
-    """Give both blocks at unit length, the encoder's times ``weight``, so that neither drowns the other."""
+    """Return both blocks at unit length, the encoder's times ``weight``, so that neither dominates."""
     return FeatureUnion(
         [
             ("words", ll.TextVectorizer(n_jobs=-1)),

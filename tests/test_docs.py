@@ -8,13 +8,13 @@ import pytest
 
 from pages import blocks
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide"
 
 
-@pytest.mark.parametrize("page", ["text", "learning", "resume", "sklearn"])
+@pytest.mark.parametrize("page", ["texts", "learning", "resume", "scikit-learn", "large-data"])
 def test_the_python_of_a_page_runs_in_an_empty_folder(tmp_path: Path, page: str) -> None:
     code = "".join(
-        block.code for block in blocks((DOCS / f"{page}.md").read_text()) if block.language == "python"
+        block.code for block in blocks((GUIDE / f"{page}.md").read_text()) if block.language == "python"
     )
     assert "import longleaf as ll" in code
     result = subprocess.run(
@@ -24,7 +24,7 @@ def test_the_python_of_a_page_runs_in_an_empty_folder(tmp_path: Path, page: str)
 
 
 def test_the_last_section_on_propensities_runs_and_its_audit_finds_the_constants(tmp_path: Path) -> None:
-    page = blocks((DOCS / "propensity.md").read_text())
+    page = blocks((GUIDE / "missing-labels.md").read_text())
     (code,) = [block.code for block in page if block.language == "python" and "make_truth" in block.code]
     code += "print(*ll.propensity.fit(audit).constants)"
     result = subprocess.run(

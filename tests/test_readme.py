@@ -118,7 +118,7 @@ def test_every_block_is_run_but_those_that_set_up_or_show_output() -> None:
 def test_the_whole_readme_runs_in_one_folder(readme: Run) -> None:
     assert len(readme.said) == len(RUN)
     made = [
-        "parts",
+        "split",
         "tagger.ll",
         "tags.jsonl",
         "oil.ll",
@@ -127,7 +127,7 @@ def test_the_whole_readme_runs_in_one_folder(readme: Run) -> None:
         "xmlc.ll",
         "suggestions.jsonl",
     ]
-    made += ["tuned.ll", "report.html", "rows.store", "big.ll", "parts-done", "newer.ll", "spread.ll"]
+    made += ["tuned.ll", "report.html", "rows.store", "big.ll", "checkpoint", "newer.ll", "spread.ll"]
     assert {path.name for path in readme.folder.iterdir()} >= set(made)
     ours, *_ = readme.complained.partition(" - distributed.")  # whose workers log how they are ended
     for line in ("lacked", "is read from", "--separator", "Traceback"):
@@ -148,15 +148,15 @@ def test_the_text_quickstart_suggests_and_explains(readme: Run) -> None:
 
 
 def test_nothing_is_judged_on_rows_that_it_was_trained_on(readme: Run) -> None:
-    train, dev, test = (_ids(readme.folder / "parts" / f"{part}.jsonl") for part in ("train", "dev", "test"))
+    train, dev, test = (_ids(readme.folder / "split" / f"{name}.jsonl") for name in ("train", "dev", "test"))
     assert not (train | dev) & test
     for command in "".join(block.code for block in RUN if block.language == "sh").splitlines():
         words = shlex.split(command.rstrip("\\").replace("'", ""), comments=True)
-        if words[1:2] and "parts/" in command:
+        if words[1:2] and "split/" in command:
             if words[1] in ("train", "tune"):
-                assert words[2] == "parts/train.jsonl"
+                assert words[2] == "split/train.jsonl"
             if words[1] in ("evaluate", "compare", "report"):
-                assert "parts/test.jsonl" in words
+                assert "split/test.jsonl" in words
 
 
 def _ids(path: Path) -> set[str]:
@@ -191,9 +191,3 @@ def test_many_machines_give_the_same_bits(readme: Run) -> None:
     for mine, want in zip(spread.weights_, alone.weights_, strict=True):
         assert mine.keys() == want.keys()
         assert all(mine[name].tobytes() == array.tobytes() for name, array in want.items())
-
-
-def test_links_lead_to_files() -> None:
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"

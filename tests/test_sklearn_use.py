@@ -71,7 +71,7 @@ def test_k_fold_splits_any_form_of_labels(form):
 
 
 def test_scikit_learns_cross_val_score_itself_refuses_sparse_labels():
-    """Should this fail one day, docs/sklearn.md has a detour too many."""
+    """Should this fail one day, docs/guide/scikit-learn.md has a detour too many."""
     with pytest.raises(
         ValueError, match="The 'y' parameter of cross_val_score must be an array-like or None"
     ):

@@ -79,7 +79,8 @@ class PLT(LabelEstimator):
         for labels that were never observed: ``2 z - 1``, where ``z`` estimates, from the observed labels
         below a node and their propensities by the constants ``propensity``, whether the row truly has one.
         "inverse-prior" is how many rows a node is trained on for one positive row. Such a model has the
-        correction in its scores: asking it with ``tail`` would correct twice (``docs/propensity.md``).
+        correction in its scores: asking it with ``tail`` would correct twice
+        (``docs/guide/missing-labels.md``).
     C_scale : {"none", "log", "linear"}, optional
         Whether C grows as nodes have fewer rows: by ``1 + log(n / m)`` or ``n / m``. If omitted, "log" for
         squared hinge and "none" for log loss.
@@ -89,7 +90,8 @@ class PLT(LabelEstimator):
         2.7 % for 100, 5.4 % for 10,000; smaller weights are off by at most a 10,000th of the largest.
     hinge_power : int
         Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The
-        paper's code (napkinXC) has 2; 3 ranks better, above all with gains (``docs/performance.md``).
+        paper's code (napkinXC) has 2; 3 ranks better, above all with gains
+        (``docs/experiments/2026-11-performance.md``).
     propensity : (A, B)
         The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int

@@ -43,7 +43,7 @@ from longleaf.trees.label_tree import LabelTree
 Ints = npt.NDArray[np.int64]
 
 PRESSING = 0.3
-"""The share of the old rows that press on the weights: measured on a stream, see docs/learning.md."""
+"""The share of the old rows that press on the weights: docs/experiments/2026-11-learning-stream.md."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """What memory training takes: an account of its arrays, largest first, by the phase that holds them.
 
-The sizes are those of `native/kmeans.cpp` and `native/linear.cpp`; `docs/scaling.md` compares the sum with
-what was measured. Everything is in bytes.
+The sizes are those of `native/kmeans.cpp` and `native/linear.cpp`; the sum is compared with what
+was measured in `docs/experiments/2026-11-planned-and-measured.md`. Everything is in bytes.
 """
 
 from __future__ import annotations
