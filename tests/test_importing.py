@@ -144,7 +144,7 @@ def test_without_counts_evaluation_leaves_propensities_out(data, tmp_path):
     out = tmp_path / "model.ll"
     done = run("import", MODELS / "pecos-hinge", "-o", out, "--from", "pecos")
     assert done.status == 0
-    assert "counts are not known" in done.stderr
+    assert "counts are unknown" in done.stderr
     said = run_well("evaluate", out, data)
     assert "precision" in said
     assert "propensity" not in said

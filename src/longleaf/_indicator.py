@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 
 def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
-    """Give a CSR matrix of ones around the caller's own arrays; None if ``Y`` is anything else.
+    """Return a CSR matrix of ones around the caller's own arrays; None if ``Y`` is anything else.
 
     Parameters
     ----------

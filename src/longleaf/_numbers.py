@@ -22,7 +22,7 @@ MOST_THREADS = 1024
 
 
 def check_seed(value: Any, name: str = "random_state") -> int | None:
-    """Give a whole number that random draws may start from, or None for draws left to chance."""
+    """Return a whole number that random draws may start from, or None for draws left to chance."""
     return None if value is None else check_count(value, name, low=0, high=2**32 - 1)
 
 
@@ -41,7 +41,7 @@ def check_threads(n_jobs: Any, name: str = "n_jobs") -> int:
 def check_number(
     value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
 ) -> float:
-    """Give a finite number within its limits."""
+    """Return a finite number within its limits."""
     number = _as_float(value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number; got {value!r:.80}.")
@@ -53,21 +53,21 @@ def check_number(
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Give true or false; 1 and 0 say the same."""
+    """Return true or false; 1 and 0 say the same."""
     if not isinstance(value, bool | np.bool_) and (not isinstance(value, Integral) or value not in (0, 1)):
         raise ValueError(f"{name} must be true or false; got {value!r:.80}.")
     return bool(value)
 
 
 def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
-    """Give two finite numbers."""
+    """Return two finite numbers."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"{name} must be a pair ({parts}); got {value!r:.80}.")
     return check_number(value[0], name), check_number(value[1], name)
 
 
 def check_count(value: Any, name: str, *, low: int = 1, high: int = MOST_LABELS) -> int:
-    """Give a whole number that is at least ``low`` and at most ``high``."""
+    """Return a whole number that is at least ``low`` and at most ``high``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number; got {value!r:.80}.")
     number = int(value)
@@ -82,21 +82,21 @@ def check_count(value: Any, name: str, *, low: int = 1, high: int = MOST_LABELS)
 
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
-    """Give one of the named choices."""
+    """Return one of the named choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r:.80}.")
     return value
 
 
 def check_path(value: Any, name: str) -> Path:
-    """Give a path as one."""
+    """Return a path as one."""
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"{name} must be a path; got {value!r}.")
     return Path(value)
 
 
 def _as_float(value: Any) -> float:
-    """Give a number as a float; NaN for what is none, infinity for what is beyond a float."""
+    """Return a number as a float; NaN for what is none, infinity for what is beyond a float."""
     try:
         return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:

@@ -38,7 +38,7 @@ def to_arrays(
     names: Mapping[str, str] | None,
     fields: Mapping[str, Any],
 ) -> tuple[dict[str, Any], Arrays]:
-    """Give everything that a fitted tagger is, the parts nested under their names."""
+    """Return everything that a fitted tagger is, the parts nested under their names."""
     if type(vectorizer) is not TextVectorizer:
         raise ModelError(
             f"vectorizer must be longleaf's TextVectorizer to be saved; got {type(vectorizer).__name__}, "
@@ -82,7 +82,7 @@ SCHEMA = Object(
 
 
 def from_folder(folder: Folder) -> dict[str, Any]:
-    """Give the attributes of the tagger that `to_arrays` turned into arrays."""
+    """Return the attributes of the tagger that `to_arrays` turned into arrays."""
     SCHEMA(folder.meta, folder.meta_name)
     inner = folder.meta["estimator"]
     part = Folder(inner["kind"], inner["meta"], folder.part("estimator"), "estimator/")
@@ -111,7 +111,7 @@ def from_folder(folder: Folder) -> dict[str, Any]:
 
 
 def _names(folder: Folder) -> dict[str, str] | None:
-    """Give the readable names of tags, if there are any."""
+    """Return the readable names of tags, if there are any."""
     if not any(name.startswith("names/") for name in folder.arrays):
         return None
     tags, names = _unpacked(folder, "names/tags"), _unpacked(folder, "names/names")

@@ -92,7 +92,7 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
 def check_top(
     top: Any, n_rows: int, n_labels: int | None = None, *, name: str = "top"
 ) -> npt.NDArray[np.int64]:
-    """Give the predicted labels as int64 [rows, k], padded with -1.
+    """Return the predicted labels as int64 [rows, k], padded with -1.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
 
 
 def _matrix_of_numbers(X: Any, name: str) -> Any:
-    """Give a sparse or dense 2-D matrix of real numbers; scikit-learn's checks look for some of the words."""
+    """Return a sparse or dense 2-D matrix of real numbers; scikit-learn's checks expect some of the words."""
     matrix: Any = X if sp.issparse(X) else np.asarray(X)
     if matrix.dtype == object and matrix.ndim == 2:  # mixed columns, or numbers that were read as such
         matrix = matrix.astype(np.float64)

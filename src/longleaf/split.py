@@ -19,7 +19,7 @@ TRAIN, DEV, TEST = 0, 1, 2
 def split_rows(
     Y: LabelsLike, dev: float = 0.1, test: float = 0.1, *, keep: int = 1, random_state: int = 1
 ) -> npt.NDArray[np.int8]:
-    """Give each row a part: 0 for training, 1 for development, 2 for testing.
+    """Return each row a part: 0 for training, 1 for development, 2 for testing.
 
     Parameters
     ----------

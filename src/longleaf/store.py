@@ -58,7 +58,7 @@ class Store:
     meta: dict[str, Any]
 
     def tagger(self, estimator: LabelEstimator, names: Mapping[str, str] | None = None) -> Tagger:
-        """Give the tagger of an estimator that was trained on ``X`` and ``Y``, as if on the texts."""
+        """Return the tagger of an estimator that was trained on ``X`` and ``Y``, as if on the texts."""
         if self.tags is None or self.vectorizer is None:
             raise ValueError("The store must be made of texts to give a tagger; it was made of features.")
         tagger = Tagger(estimator, self.vectorizer, names)
@@ -121,7 +121,7 @@ def _opened(folder: Folder) -> Store:
 
 
 def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
-    """Give a CSR matrix around mapped arrays; ``indptr`` alone is read, and copied to the width SciPy wants.
+    """Return a CSR matrix around mapped arrays; ``indptr`` alone is read, and copied to the width SciPy wants.
 
     The indices are not looked at before something needs them, like the pages that they are on: whoever takes
     a matrix checks it.

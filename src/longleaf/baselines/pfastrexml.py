@@ -164,7 +164,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         return TopK(labels, scores, scores, candidates)  # it ranks by no probability
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
-        """Give the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
+        """Return the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
         labels = self.top_k(X).labels
         row, place = np.nonzero(labels >= 0)
         ones = np.ones(len(row), np.float32)
@@ -179,7 +179,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         check_bias(self.bias)
 
     def _prepare(self) -> _core.NdcgForest:
-        """Give the native forest, which is made when it is first needed and is no part of a pickle."""
+        """Return the native forest, which is made when it is first needed and is no part of a pickle."""
         if "_forest" not in self.__dict__:
             means = self.means_
             self._forest = _core.NdcgForest(
@@ -197,7 +197,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
 
 
 def _label_means(rows: Rows, Y: Any, counts: Any) -> sp.csr_matrix[np.float32]:
-    """Give the mean of the rows with each label [labels, features]; none for a label without rows."""
+    """Return the mean of the rows with each label [labels, features]; none for a label without rows."""
     data = rows.data * np.repeat(rows.scale, np.diff(rows.indptr))
     X = sp.csr_matrix((data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
     means = sp.csr_matrix(Y.T @ X)

@@ -24,7 +24,7 @@ HEAD_SHARE = 2_000  # popularity is flat over the first 1/2000 of the labels, as
 
 
 def popularity(n_labels: int, random: Random) -> Floats:
-    """Give each label its chance, which falls as ``1 / (rank + n_labels / 2000)``; the ranks are shuffled.
+    """Return each label its chance, which falls as ``1 / (rank + n_labels / 2000)``; the ranks are shuffled.
 
     The shape hardly depends on the number of labels: a hundredth of them has a quarter of all occurrences
     or more, and with four rows a label about half of them have a single one.
@@ -51,7 +51,7 @@ def draw_in_range(cumulative: Floats, begin: Ints, end: Ints, random: Random) ->
 def fill_with_labels(
     n_rows: int, n_test: int, n_labels: int, labels_per_row: float, draw: DrawLabels, random: Random
 ) -> sp.csr_matrix[np.float32]:
-    """Give every row some different labels, and every label one of the rows before the last ``n_test``.
+    """Return every row some different labels, and every label one of the rows before the last ``n_test``.
 
     A row has ``1 + Poisson(labels_per_row - 1)`` labels; what was drawn twice is drawn again, a few times.
     Labels that nobody drew take the place of repeated ones, those that are near in number.
@@ -85,7 +85,7 @@ def _seat_unseen(labels: Ints, n_labels: int, random: Random) -> None:
 def fill_with_words(
     n_rows: int, n_features: int, features_per_row: float, noise: float, draw: DrawWords, random: Random
 ) -> sp.csr_matrix[np.float32]:
-    """Give every row its words: sublinear tf-idf, rows of unit length.
+    """Return every row its words: sublinear tf-idf, rows of unit length.
 
     Lengths vary from row to row as those of texts do. A share ``noise`` of the words comes from Zipf's law
     over the whole vocabulary, the others from ``draw``. A word may be drawn more than once, so that more

@@ -75,7 +75,7 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Give the text files of a folder by their lower-case names without compression, each once."""
+    """Return the text files of a folder by their lower-case names without compression, each once."""
     if not folder.is_dir():
         raise DataError(f"{folder} must be a folder with {'; or '.join(FORMS)}.")
     found: dict[str, Path] = {}
@@ -130,7 +130,7 @@ def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
 
 
 def _only(folder: Path, files: dict[str, Path], end: str) -> Path | None:
-    """Give the one file whose name is ``end`` or NAME_end, or None."""
+    """Return the one file whose name is ``end`` or NAME_end, or None."""
     found = [path for name, path in files.items() if name == end or name.endswith("_" + end)]
     if len(found) > 1:
         names = " and ".join(path.name for path in found[:2])

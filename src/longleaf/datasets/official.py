@@ -81,7 +81,7 @@ def official(name: str) -> Official:
 
 
 def find_official(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
-    """Give the folder of a data set below ``root`` (``LONGLEAF_DATA`` if left out), or None."""
+    """Return the folder of a data set below ``root`` (``LONGLEAF_DATA`` if left out), or None."""
     base = _root(root)
     if base is None or not base.is_dir():
         return None

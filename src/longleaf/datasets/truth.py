@@ -56,7 +56,7 @@ class Truth:
     eta_test: Floats
 
     def propensities(self, law: Law) -> Floats:
-        """Give the propensities that obey a law about noted counts, which depend on them in turn.
+        """Return the propensities that obey a law about noted counts, which depend on them in turn.
 
         A law such as Jain's speaks of the counts ``n`` that are left when labels are lost, not of the
         complete ones. So ``n`` solves ``n * law(n) = complete``, the expected complete count.

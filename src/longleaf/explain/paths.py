@@ -77,7 +77,7 @@ def node_weights(model: LabelEstimator, tree: int, node: int, features: Ints) ->
 
 
 def node_terms(model: LabelEstimator, tree: int, node: int) -> tuple[Ints, Doubles]:
-    """Give all features that a node has a weight for, and the weights."""
+    """Return all features that a node has a weight for, and the weights."""
     weights = model.weights_[tree]
     chunk = int(np.searchsorted(weights["node"], node, side="right")) - 1
     features = _chunk_features(weights, chunk)

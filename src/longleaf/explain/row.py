@@ -124,7 +124,7 @@ def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], link
 
 
 def _mean_gradients(paths: list[LabelPath], link: int) -> list[Doubles]:
-    """Give the integrals I_tv, per tree an array over the nodes of its path."""
+    """Return the integrals I_tv, per tree an array over the nodes of its path."""
     if len(paths) == 1:
         return [_closed_form(paths[0], link)]
     points, widths = _quadrature(paths, link)
@@ -144,7 +144,7 @@ def _closed_form(path: LabelPath, link: int) -> Doubles:
 
 
 def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
-    """Give points in (0, 1) and their weights; no piece has a corner of the integrand inside."""
+    """Return points in (0, 1) and their weights; no piece has a corner of the integrand inside."""
     ends = np.linspace(0, 1, PIECES + 1)
     if link != LOGISTIC_LINK:
         bias, margin = (
@@ -157,14 +157,14 @@ def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
 
 
 def log_node_probability(margin: Doubles, link: int) -> Doubles:
-    """Give g: the log probability of a node with this margin."""
+    """Return g: the log probability of a node with this margin."""
     if link == LOGISTIC_LINK:
         return -np.logaddexp(0.0, -margin)
     return np.asarray(-(np.maximum(0.0, 1.0 - margin) ** link), np.float64)
 
 
 def node_slope(margin: Doubles, link: int) -> Doubles:
-    """Give g', the derivative of `log_node_probability`."""
+    """Return g', the derivative of `log_node_probability`."""
     if link == LOGISTIC_LINK:
         return np.exp(-np.logaddexp(0.0, margin))
     return np.asarray(link * np.maximum(0.0, 1.0 - margin) ** (link - 1), np.float64)

@@ -108,7 +108,7 @@ def _find_kind(folder: Path, kind: str | None) -> str:
 def _check_counts(
     label_counts: npt.ArrayLike | None, n_rows: int | None, n_labels: int
 ) -> tuple[npt.NDArray[np.int64] | None, int]:
-    """Give the counts as whole numbers, and the rows; no counts and 0 rows if they are not known."""
+    """Return the counts as whole numbers, and the rows; no counts and 0 rows if they are not known."""
     if (label_counts is None) != (n_rows is None):
         raise ValueError("label_counts and n_rows must be given together.")
     if label_counts is None or n_rows is None:

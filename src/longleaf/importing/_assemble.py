@@ -91,7 +91,7 @@ class Source:
 
 
 def no_weights(columns: int) -> sp.csr_array:
-    """Give the weights of a node that has none: a row of zeros."""
+    """Return the weights of a node that has none: a row of zeros."""
     empty = (np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(2, np.int32))
     return sp.csr_array(empty, shape=(1, columns))
 
@@ -127,7 +127,7 @@ def _chunks(first_child: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
 
 
 def _breadth_first(tree: SourceTree) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Give the nodes in breadth-first order and where each one's children begin.
+    """Return the nodes in breadth-first order and where each one's children begin.
 
     Nodes without a label below them are left out: nothing that they say can matter. Nodes with a single child
     stay, as their own probability is part of every score below.
@@ -188,7 +188,7 @@ def _with_labels(tree: SourceTree) -> npt.NDArray[np.bool_]:
 
 
 def _check_weights(tree: SourceTree, n_features: int) -> sp.csr_array:
-    """Give the weights with as many columns as features, sorted, without zeros."""
+    """Return the weights with as many columns as features, sorted, without zeros."""
     stored = tree.weights
     shape = (stored.shape[0], n_features)
     weights = sp.csr_array((stored.data, stored.indices, stored.indptr), shape=shape)

@@ -28,7 +28,7 @@ class Records:
         self._at = 0
 
     def array(self, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-        """Give the next ``count`` items; a view of the file, not a copy."""
+        """Return the next ``count`` items; a view of the file, not a copy."""
         item, left = np.dtype(dtype), len(self._bytes) - self._at
         if count < 0 or count > left // item.itemsize:
             raise ModelError(
@@ -39,11 +39,11 @@ class Records:
         return self._bytes[begin : self._at].view(item)
 
     def number(self, dtype: npt.DTypeLike) -> Any:
-        """Give the next number."""
+        """Return the next number."""
         return self.array(dtype, 1)[0].item()
 
     def text(self) -> str:
-        """Give the next string: its length, then its bytes."""
+        """Return the next string: its length, then its bytes."""
         return self.array(np.uint8, self.number("<i8")).tobytes().decode("utf-8", "replace")
 
     def finish(self) -> None:
@@ -67,7 +67,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def setting(settings: dict[str, Any], name: str, kind: type | tuple[type, ...], path: Path) -> Any:
-    """Give one entry of a JSON object, which must be there and of its type."""
+    """Return one entry of a JSON object, which must be there and of its type."""
     value = settings.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ModelError(f"{path} is damaged: it must say {name}; got {value!r}.")

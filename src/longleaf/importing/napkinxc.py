@@ -63,7 +63,7 @@ def read_napkinxc(folder: Path) -> Source:
 
 
 def _read_settings(records: Records) -> tuple[float, bool, int]:
-    """Give bias, norm and the number of trees; refuse what longleaf cannot do."""
+    """Return bias, norm and the number of trees; refuse what longleaf cannot do."""
     path, version = records.path, records.text()
     if not version.startswith(VERSION):
         raise ModelError(f"{path} must be of napkinXC {VERSION}x; got version {version[:20]!r}.")
@@ -178,7 +178,7 @@ def _read_tree(path: Path, nodes: _Nodes, link: int) -> SourceTree:
 
 
 def _same_probability(margin: float, loss: int, link: int) -> float:
-    """Give the margin that the model's link turns into what the node's own loss makes of its margin.
+    """Return the margin that the model's link turns into what the node's own loss makes of its margin.
 
     A solver chosen by name leaves untrained nodes with the loss of the settings, not that of the solver.
     """

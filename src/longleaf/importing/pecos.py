@@ -83,7 +83,7 @@ class _Level:
             )
 
     def parents(self) -> Ints:
-        """Give each node's parent in the level above; nodes that were pruned away have none."""
+        """Return each node's parent in the level above; nodes that were pruned away have none."""
         self.clusters.eliminate_zeros()
         counts = np.diff(self.clusters.indptr)
         if counts.max(initial=0) > 1:

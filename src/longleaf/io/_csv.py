@@ -110,7 +110,7 @@ class _Table:
             raise DataError(f"{report.source}, line {feed.number}: must name the columns; {error}.") from None
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows after the header."""
+        """Return the rows after the header."""
         while True:
             place = f"line {self._feed.number + 1}"
             before = self._feed.left_out
@@ -127,7 +127,7 @@ class _Table:
                 yield self._row(place, values)
 
     def _next(self) -> list[str] | None:
-        """Give the values of the next row; None after the last."""
+        """Return the values of the next row; None after the last."""
         values = next(self._reader, None)
         # A reader asks for one more line only inside a quote, or when the row before was complete.
         if values is not None and self._feed.is_at_end:

@@ -23,7 +23,7 @@ def default_text(names: list[str], source: str) -> list[str]:
 
 
 def in_words(names: Iterable[Any]) -> str:
-    """Give names as a message lists them."""
+    """Return names as a message lists them."""
     return ", ".join(map(str, names)) or "none"
 
 
@@ -35,7 +35,7 @@ def found_instead(fields: dict[str, Any], wanted: list[str]) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """Give a field as text; None where there is nothing."""
+    """Return a field as text; None where there is nothing."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, str):
@@ -46,7 +46,7 @@ def as_text(value: Any) -> str | None:
 
 
 def as_tags(value: Any, separator: str | None) -> list[str]:
-    """Give the tags of a field, trimmed, each once, in their order."""
+    """Return the tags of a field, trimmed, each once, in their order."""
     if isinstance(value, str) and separator:
         value = value.split(separator)
     elif not isinstance(value, list):

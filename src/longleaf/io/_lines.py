@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 def peek(chunks: Iterator[bytes], size: int = 4096) -> tuple[bytes, Iterator[bytes]]:
-    """Give about the first ``size`` bytes, and all chunks again."""
+    """Return about the first ``size`` bytes, and all chunks again."""
     head: list[bytes] = []
     while sum(map(len, head)) < size and (piece := next(chunks, None)) is not None:
         head.append(piece)

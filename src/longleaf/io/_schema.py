@@ -29,7 +29,7 @@ class Object:
     closed: bool = False  # whether it may have no other fields
 
     def __call__(self, value: Any, name: str) -> dict[str, Any]:
-        """Give the object."""
+        """Return the object."""
         if not isinstance(value, dict):
             raise ValueError(f"{name} must be an object; got {value!r:.80}.")
         missing = [key for key in self.required if key not in value]
@@ -51,7 +51,7 @@ class ListOf:
     check: Check
 
     def __call__(self, value: Any, name: str) -> list[Any]:
-        """Give the list."""
+        """Return the list."""
         if not isinstance(value, list):
             raise ValueError(f"{name} must be a list; got {value!r:.80}.")
         for number, item in enumerate(value):
@@ -66,31 +66,31 @@ class Optional:
     check: Check
 
     def __call__(self, value: Any, name: str) -> Any:
-        """Give the value."""
+        """Return the value."""
         return None if value is None else self.check(value, name)
 
 
 def anything(value: Any, name: str) -> Any:
-    """Give the value, whatever it is."""
+    """Return the value, whatever it is."""
     return value
 
 
 def check_string(value: object, name: str) -> str:
-    """Give a string."""
+    """Return a string."""
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string; got {value!r:.80}.")
     return value
 
 
 def check_some_string(value: object, name: str) -> str:
-    """Give a string that is not empty."""
+    """Return a string that is not empty."""
     if not (string := check_string(value, name)):
         raise ValueError(f"{name} must not be empty.")
     return string
 
 
 def check_saved(meta: dict[str, Any], schema: Object) -> dict[str, Any]:
-    """Give the metadata of a model that is to be saved; what could not be read back is refused."""
+    """Return the metadata of a model that is to be saved; what could not be read back is refused."""
     try:
         return schema(meta, "meta")
     except ValueError as error:

@@ -44,7 +44,7 @@ class SeparatorWatch:
             self._strings.append(tags[:MOST_CHARACTERS])
 
     def better_than(self, used: str | None) -> Separator | None:
-        """Give the separator that explains the strings better than the one in use does; None if none does."""
+        """Return the separator that explains the strings better than the one in use does; None if none does."""
         least = max(LEAST_ROWS, LEAST_SHARE * len(self._strings))
         rows = {text: sum(text in string for string in self._strings) for text in CANDIDATES}
         mixed = {text: _mixed(text, self._strings) for text in CANDIDATES if rows[text] >= least}
@@ -56,7 +56,7 @@ class SeparatorWatch:
 
 
 def _mixed(separator: str, strings: list[str]) -> float:
-    """Give the share that parts seen both first and further back have in what recurs."""
+    """Return the share that parts seen both first and further back have in what recurs."""
     first: Counter[str] = Counter()
     later: Counter[str] = Counter()
     for string in strings:

@@ -56,7 +56,7 @@ def read_names(source: Source, value: str = "its name") -> dict[str, str]:
 
 
 def _rows(lines: list[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the line and the fields of each row that is not blank."""
+    """Return the line and the fields of each row that is not blank."""
     reader = csv.reader(lines, delimiter=delimiter)
     number = 1
     try:

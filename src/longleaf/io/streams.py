@@ -117,7 +117,7 @@ class _Rejoined(io.RawIOBase):
 
 @contextmanager
 def naming_what_is_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Give errors of a full disk the name of what was being written, which the system leaves out."""
+    """Return errors of a full disk the name of what was being written, which the system leaves out."""
     try:
         yield
     except OSError as error:

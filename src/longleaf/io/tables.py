@@ -157,11 +157,11 @@ class TableReader:
         }
 
     def better_separator(self) -> Separator | None:
-        """Give the separator that would explain the tags so far, if it is another one than is used."""
+        """Return the separator that would explain the tags so far, if it is another one than is used."""
         return self._separators.better_than(self.separator)
 
     def rows(self) -> Iterator[tuple[Record, dict[str, Any]]]:
-        """Give the records with all the fields of their rows, as they stand in the table."""
+        """Return the records with all the fields of their rows, as they stand in the table."""
         return self._records
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def check_problem(
 
 
 def check_k(k: int | Iterable[int]) -> list[int]:
-    """Give the cut-offs as a list of ints."""
+    """Return the cut-offs as a list of ints."""
     places = list(k) if isinstance(k, Iterable) else [k]
     if not places or any(not isinstance(at, int | np.integer) or at < 1 for at in places):
         raise ValueError(f"k must be whole numbers of at least 1; got {k!r}.")

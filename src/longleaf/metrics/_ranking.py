@@ -12,7 +12,7 @@ from longleaf.metrics._hits import Floats, Hits, Ints
 
 
 def scored_hits(hits: Hits, labels: Ints, gains: Floats) -> Floats:
-    """Give what each place gained [rows, width]; a pad (-1) picks the 0 at the end."""
+    """Return what each place gained [rows, width]; a pad (-1) picks the 0 at the end."""
     scored: Floats = hits * np.append(gains, 0.0)[labels]
     return scored
 
@@ -47,7 +47,7 @@ def recall_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
 
 
 def ndcg_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
-    """Give the nDCG of each row: discounted gains over the discounts of as many hits as there can be."""
+    """Return the nDCG of each row: discounted gains over the discounts of as many hits as there can be."""
     place = np.arange(1, gained.shape[1] + 1)
     discount = 1.0 / np.log2(place + 1.0)
     full = np.minimum(place, np.maximum(n_true, 1)[:, None])

@@ -26,7 +26,7 @@ class Scorer:
     beam: int
 
     def __call__(self, estimator: Any, X: Any, y: LabelsLike) -> float:
-        """Give the metric in percent.
+        """Return the metric in percent.
 
         Parameters
         ----------

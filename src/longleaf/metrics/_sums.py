@@ -53,7 +53,7 @@ class RankingSums:
         return cls(truth.shape[0], curves, best, counts)
 
     def __add__(self, other: RankingSums) -> RankingSums:
-        """Give the sums over the rows of both; the one with fewer labels does not have the last ones."""
+        """Return the sums over the rows of both; the one with fewer labels does not have the last ones."""
         return RankingSums(
             self.n_rows + other.n_rows,
             {name: curve + other.curves[name] for name, curve in self.curves.items()},
@@ -62,7 +62,7 @@ class RankingSums:
         )
 
     def figures(self) -> dict[str, float]:
-        """Give the metrics in percent, as `longleaf.metrics.evaluate` names them."""
+        """Return the metrics in percent, as `longleaf.metrics.evaluate` names them."""
         curves = {name: curve / self.n_rows for name, curve in self.curves.items()}
         for name, curve in self.best.items():
             curves[name] = _ratio(curves[name], curve / self.n_rows)

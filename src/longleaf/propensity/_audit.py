@@ -128,7 +128,7 @@ class PropensityFit:
         )
 
     def curve(self, counts: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Give the inverse propensity at some training counts, and the ends of its interval.
+        """Return the inverse propensity at some training counts, and the ends of its interval.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ def constants(name: str) -> Constants:
 
 
 def check_constants(pair: object, name: str = "propensity") -> Constants:
-    """Give A and B as two numbers that make sense: 0 to 100, and above 0 to 1e9."""
+    """Return A and B as two numbers that make sense: 0 to 100, and above 0 to 1e9."""
     a, b = check_pair(pair, name, "A, B")
     check_number(a, f"A of {name}", low=0, high=MOST_A)
     check_number(b, f"B of {name}", low=0, high=MOST_B, open_low=True)

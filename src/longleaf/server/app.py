@@ -1,4 +1,4 @@
-"""The routes."""
+"""The routes of the service."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from longleaf.server.tree_view import TreeView
 TIMEOUT, TOO_LARGE, WRONG_TYPE = 408, 413, 415
 MOST_TAGS = 100
 CLOSE = {"Connection": "close"}
-"""For an answer that comes before the end of its request: the rest is not waited for."""
+"""Header of a response sent before the request was read to its end; the rest is not read."""
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
 def create_app(service: Service) -> ASGIApp:
-    """Make the ASGI application of one worker."""
+    """Create the ASGI application of one worker."""
     posts = {"suggest": suggest, "explain": explain, "tree": tree, "reload": reload}
     if service.feedback is not None:
         posts["feedback"] = feedback
@@ -114,7 +114,7 @@ async def suggest(service: Service, request: Request) -> Response:
 
 
 async def explain(service: Service, request: Request) -> Response:
-    """Say which words spoke for a tag, and where they stand."""
+    """Explain a tag by the words of the text, and where they occur."""
     asked = await _body(service, request)
     check_fields(asked, ("text", "tag"))
     text, tag = required(asked, "text", str), required(asked, "tag", str)
@@ -143,7 +143,7 @@ def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
 
 
 async def tree(service: Service, request: Request) -> Response:
-    """Show a node of a label tree."""
+    """Describe a node of a label tree."""
     asked = await _body(service, request)
     check_fields(asked, ("tree", "node", "text"))
     tree, node = (required({"tree": 0, "node": 0} | asked, name, int) for name in ("tree", "node"))
@@ -155,7 +155,7 @@ async def tree(service: Service, request: Request) -> Response:
 
 
 async def feedback(service: Service, request: Request) -> Response:
-    """Keep accepted and rejected suggestions."""
+    """Store accepted and rejected suggestions."""
     asked, file = await _body(service, request), service.feedback
     assert isinstance(file, FeedbackFile)
     line = await service.reader.run(file.add, asked, service.engine)
@@ -163,13 +163,13 @@ async def feedback(service: Service, request: Request) -> Response:
 
 
 async def reload(service: Service, request: Request) -> Response:
-    """Take up a new model in all workers."""
+    """Reload the model in all workers."""
     await _bytes(service, request)
     return _json(await while_connected(request, service.reload_all()))
 
 
 async def model(service: Service, request: Request) -> Response:
-    """Say what is served."""
+    """Describe the model that is served."""
     return _json(service.facts())
 
 
@@ -188,26 +188,26 @@ async def tags(service: Service, request: Request) -> Response:
 
 
 async def healthz(service: Service, request: Request) -> Response:
-    """Say that the process answers."""
+    """Report that the process responds."""
     return _json({"status": "ok"})
 
 
 async def readyz(service: Service, request: Request) -> Response:
-    """Say whether new requests are welcome."""
+    """Report whether the service accepts new requests."""
     if service.draining:
         raise Refusal(UNAVAILABLE, "The service is shutting down.")
     return _json({"status": "ready", "model": service.engine.version})
 
 
 async def prometheus(service: Service, request: Request) -> Response:
-    """Give the counts of all workers."""
+    """Return the metrics of all workers."""
     engine = service.engine
     page = metrics.render(service.slot.board, engine.version, engine.model.n_labels_)
     return Response(page, headers={"content-type": metrics.CONTENT_TYPE})
 
 
 async def openapi(service: Service, request: Request) -> Response:
-    """Describe all this."""
+    """Return the OpenAPI description."""
     described = json.loads(files("longleaf.server").joinpath("openapi.json").read_text("utf-8"))
     described["info"]["version"] = __version__
     if service.feedback is None:
@@ -216,9 +216,9 @@ async def openapi(service: Service, request: Request) -> Response:
 
 
 async def _body(service: Service, request: Request) -> JsonObject:
-    """Read the JSON object of a request, never more than the limit."""
+    """Read the JSON object of a request, reading at most the limit."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":  # no form of another site's page can send this
+    if kind != "application/json":  # forms on other sites cannot send this type
         raise Refusal(WRONG_TYPE, f"Content-Type must be application/json; got {kind or 'none'}.")
     return read_json(await _bytes(service, request))
 
@@ -236,7 +236,7 @@ async def _bytes(service: Service, request: Request) -> bytes:
 
 
 def _exceeds(digits: str, most: int) -> bool:
-    """Tell whether digits of a header, perhaps thousands, are a number above the limit."""
+    """Return whether the digits of a header, possibly thousands, are a number above the limit."""
     digits, limit = digits.strip().lstrip("0"), str(most)
     return digits.isdecimal() and (len(digits), digits) > (len(limit), limit)
 
@@ -260,7 +260,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=CLOSED)  # for the log: nobody reads it
+    return Response(status_code=CLOSED)  # only for the log: the client is gone
 
 
 async def _fail(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""What a request asks for, checked before any work is done."""
+"""Requests, validated before any work is done."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ JsonObject = dict[str, Any]
 
 
 def read_json(body: bytes) -> JsonObject:
-    """Read a request's body, one JSON object."""
+    """Parse a request's body, one JSON object."""
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         value = json.loads(body, parse_constant=refuse)
@@ -41,12 +41,12 @@ def read_json(body: bytes) -> JsonObject:
 
 @dataclass(frozen=True)
 class SuggestRequest:
-    """Rows, and how they are to be searched.
+    """Rows and how to search them.
 
     Attributes
     ----------
     key : str
-        Requests with one key may be searched together.
+        Requests with the same key may be searched together.
     """
 
     engine: Engine
@@ -58,30 +58,30 @@ class SuggestRequest:
 
     @property
     def n_rows(self) -> int:
-        """How many texts or vectors there are."""
+        """The number of texts or vectors."""
         return len(self.texts) if self.X is None else int(self.X.shape[0])
 
     @classmethod
     def parse(cls, asked: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
-        """Check the fields of ``POST /v1/suggest``; they mean what they mean in `longleaf.Tagger.suggest`."""
+        """Check the fields of ``POST /v1/suggest``, which mean the same as in `longleaf.Tagger.suggest`."""
         check_fields(asked, FIELDS)
         asked = {name: value for name, value in asked.items() if value is not None}
         texts, X = _rows(asked, engine, limits)
         explain = _typed(asked.get("explain", False), "explain", bool)
         if explain and X is not None:
-            raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
+            raise Refusal(UNPROCESSABLE, "explain needs texts, because vectors have no words.")
         if explain:
             check_explained(texts, limits)
         with unprocessable():
             k = check_count(asked.get("k", 5), "k", high=limits.k)
-            query = engine.suggester.query(k, **_wanted(asked))
+            query = engine.suggester.query(k, **_query_arguments(asked))
         plain = {name: asked[name] for name in ASKED if name in asked}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
         return cls(engine, texts, X, query, explain, key)
 
 
 def _rows(asked: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
-    """Give the texts, or the matrix of the vectors."""
+    """Return the texts, or the matrix of the vectors."""
     given = [name for name in ROWS if name in asked]
     if len(given) != 1:
         raise Refusal(
@@ -106,21 +106,23 @@ def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         raise Refusal(UNPROCESSABLE, f"Each vector must have indices and values; got {_listed(row)}.")
     indices, values = _numbers(row["indices"], "indices", "iu"), _numbers(row["values"], "values", "iuf")
     if len(indices) != len(values):
-        raise ValueError(f"indices and values must have one length; got {len(indices)} and {len(values)}.")
+        raise ValueError(
+            f"indices and values must have the same length; got {len(indices)} and {len(values)}."
+        )
     return indices, values
 
 
 def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     array = np.asarray(_typed(value, name, list))
     of_numbers = array.ndim == 1 and (not array.size or array.dtype.kind in kinds)
-    if not of_numbers or bool in set(map(type, value)):  # NumPy takes true for 1
-        wanted = "whole numbers" if kinds == "iu" else "numbers"
-        raise ValueError(f"{name} must be a list of {wanted}; got {json.dumps(value)[:40]}.")
+    if not of_numbers or bool in set(map(type, value)):  # NumPy reads true as 1
+        expected = "whole numbers" if kinds == "iu" else "numbers"
+        raise ValueError(f"{name} must be a list of {expected};  got {json.dumps(value)[:40]}.")
     return array
 
 
-def _wanted(asked: JsonObject) -> dict[str, Any]:
-    """Return the arguments of `Suggester.query`, of the types that it expects."""
+def _query_arguments(asked: JsonObject) -> dict[str, Any]:
+    """Return the arguments of `Suggester.query`, with checked types."""
     wanted: dict[str, Any] = {name: asked[name] for name in ("search", "beam", "threshold") if name in asked}
     if "tail" in asked:
         wanted["tail"] = check_number(asked["tail"], "tail", low=0, high=LARGEST_TAIL)
@@ -143,7 +145,7 @@ def _tags(value: Any, name: str) -> list[str]:
 
 
 def check_explained(texts: list[str], limits: Limits) -> None:
-    """Refuse to explain more than the limit: Python looks at each character, which takes long."""
+    """Reject texts above the limit: explanations look at each character in Python, which is slow."""
     size = sum(map(len, texts))
     if size > limits.explained:
         raise Refusal(
@@ -153,21 +155,21 @@ def check_explained(texts: list[str], limits: Limits) -> None:
 
 
 def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:
-    """Refuse fields that nobody would read: they are slips."""
+    """Reject unknown fields, which are probably typos."""
     unknown = [name for name in asked if name not in known]
     if unknown:
         raise Refusal(UNPROCESSABLE, f"Fields must be among {', '.join(known)}; got {unknown[0]!r}.")
 
 
 def required(asked: JsonObject, name: str, kind: type) -> Any:
-    """Give a field that must be there."""
+    """Return a required field."""
     if name not in asked:
         raise Refusal(UNPROCESSABLE, f"{name} must be given.")
     return _typed(asked[name], name, kind)
 
 
 class unprocessable:  # noqa: N801 - used as a statement
-    """Turn what the library finds wrong into a refusal with the same sentence."""
+    """Turn errors of the library into a `Refusal` with the same sentence."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Finding tags by a part of their names, among millions."""
+"""Substring search in the names of millions of tags."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_HITS = 10_000
-"""A short word is in very many names; the first so many are ranked."""
+"""Maximum hits to rank, because a short query occurs in very many names."""
 END = "\n"
 
 
 class TagSearch:
-    """All names in one string, so that a search is one pass of the C library over it.
+    """All names in one string, so that a search is one pass of ``str.find``.
 
     Parameters
     ----------
     names, tags : sequences of str
-        Searched without regard to case.
+        Searched case-insensitively.
     counts : int array [labels]
-        The more frequent of two equally good hits comes first.
+        Of two equally good hits, the more frequent comes first.
     """
 
     def __init__(self, names: Sequence[str], tags: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
@@ -34,7 +34,7 @@ class TagSearch:
         self._counts = counts
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Give the labels whose name or tag holds the query: whole names, beginnings, then the frequent."""
+        """Return the labels whose name or tag contains the query: whole names, prefixes, then others."""
         wanted = _plain(query).strip()
         if not wanted:
             return [int(label) for label in np.argsort(-self._counts, kind="stable")[:limit]]

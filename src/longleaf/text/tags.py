@@ -60,13 +60,13 @@ class TagCollector:
         self._ends.append(len(self._numbers))
 
     def texts(self, records: Iterable[Record]) -> Iterator[str]:
-        """Give the texts of records, taking in their tags on the way."""
+        """Return the texts of records, taking in their tags on the way."""
         for record in records:
             self.add(record.tags)
             yield record.text
 
     def indicator(self) -> sp.csr_array:
-        """Give float32 [rows, tags], ones at the tags of each row, in the order in which tags came up."""
+        """Return float32 [rows, tags], ones at the tags of each row, in the order in which tags came up."""
         width = np.int32 if len(self._numbers) <= np.iinfo(np.int32).max else np.int64
         ends, numbers = np.array(self._ends, width), np.array(self._numbers, width)
         shape = (self.n_rows, len(self._number))
@@ -76,7 +76,7 @@ class TagCollector:
         return matrix
 
     def sorted_indicator(self) -> tuple[Objects, sp.csr_array]:
-        """Give the tags in order, and the indicator whose columns they name."""
+        """Return the tags in order, and the indicator whose columns they name."""
         tags = as_objects(sorted(self._number))
         place = np.empty(len(tags), np.int32)
         place[[self._number[tag] for tag in tags]] = np.arange(len(tags))
@@ -88,7 +88,7 @@ class TagCollector:
 
 
 def known_indicator(tags: Iterable[Iterable[str]], known: Objects, unseen: str) -> sp.csr_array:
-    """Give the indicator of tags whose first columns are `known`; `unseen` as in `Tagger.transform_tags`."""
+    """Return the indicator of tags whose first columns are `known`; `unseen` as in `Tagger.transform_tags`."""
     indicator = TagCollector.of(tags, known).indicator()
     if unseen == "error" and indicator.shape[1] > len(known):
         raise ValueError(f"tags must occur in training; {indicator.shape[1] - len(known)} do not.")
@@ -96,7 +96,7 @@ def known_indicator(tags: Iterable[Iterable[str]], known: Objects, unseen: str) 
 
 
 def as_objects(strings: Iterable[str]) -> Objects:
-    """Give strings as an array of objects, never as one of fixed width."""
+    """Return strings as an array of objects, never as one of fixed width."""
     listed = list(strings)
     result = np.empty(len(listed), dtype=object)
     result[:] = listed

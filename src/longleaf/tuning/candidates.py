@@ -40,7 +40,7 @@ def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> di
 def starting_settings(
     names: Sequence[str], estimator: LabelEstimator, space: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Give the estimator's own settings, a C that was left out as the number that it means.
+    """Return the estimator's own settings, a C that was left out as the number that it means.
 
     Where the caller lists values and the estimator's own is not among them, the first one takes its place:
     who lists ``n_trees=[1]`` is never to be given three.

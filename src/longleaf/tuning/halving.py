@@ -104,7 +104,7 @@ class Judge:
         return model.top_k(self.X_dev, min(self.k, n_labels), gain=gain).labels
 
     def value(self, top: Labels) -> float:
-        """Give the metric, in percent."""
+        """Return the metric, in percent."""
         return evaluate(self.truth, top, inverse_propensity=self.worth, k=self.k)[self.metric]
 
     def difference(self, a: Labels, b: Labels) -> Difference:
@@ -127,7 +127,7 @@ class Halving:
     """What each candidate of the last rung ranks first."""
 
     def run(self, order: npt.NDArray[np.int64]) -> tuple[list[Trial], Trial]:
-        """Give all trials and the best of the last rung; a rung trains on the first rows of ``order``."""
+        """Return all trials and the best of the last rung; a rung trains on the first rows of ``order``."""
         going, trials, ranked = list(range(len(self.drawn))), [], []
         for rung, size in enumerate(self.sizes):
             rows = None if size == len(order) else np.sort(order[:size])
@@ -159,13 +159,13 @@ class Halving:
         return trial
 
     def _told(self, before: float, share: float) -> Progress | None:
-        """Give what tells the progress of one training as that of the whole."""
+        """Return what tells the progress of one training as that of the whole."""
         tell = self.progress
         return None if tell is None else lambda done: tell(before + share * min(done, 1.0))
 
 
 def rung_sizes(n_rows: int, n_candidates: int, factor: int, min_rows: int) -> list[int]:
-    """Give the rows of each rung, rising by ``factor`` to all; as many rungs as it takes to be left with few.
+    """Return the rows of each rung, rising by ``factor`` to all; as many rungs as it takes to be left with few.
 
     Examples
     --------

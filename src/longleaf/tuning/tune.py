@@ -74,7 +74,7 @@ class Tuning:
     estimator: Any = field(compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything but the estimator as plain JSON."""
+        """Return everything but the estimator as plain JSON."""
         names = [name for name in self.__dataclass_fields__ if name not in ("estimator", "trials")]
         plain = {name: getattr(self, name) for name in names}
         plain["difference"] = asdict(self.difference)
