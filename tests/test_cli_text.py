@@ -164,7 +164,7 @@ def test_a_text_field_that_is_not_read_is_named(tmp_path: Path) -> None:
     for command in asking:
         said = run(*command, tmp_path / "m.ll", tmp_path / "plain.jsonl").stderr
         assert "30 of 30 rows lacked a text field and were read without it" in said
-        assert "must have the field 'title'; it has none" in said
+        assert "must have the field 'title'; got none" in said
 
 
 # ------------------------------------------------------------ predict

@@ -164,4 +164,4 @@ def test_a_refused_import_leaves_nothing(tmp_path):
     assert "weights.bin is damaged" in complaint("import", broken, "-o", out)
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
     out.mkdir()
-    assert "exists already" in complaint("import", MODELS / "pecos-hinge", "-o", out)
+    assert "already exists" in complaint("import", MODELS / "pecos-hinge", "-o", out)

@@ -23,7 +23,7 @@ from longleaf.server import metrics
 from longleaf.server.answers import error_answer
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.feedback import FeedbackFile
-from longleaf.server.guard import CLOSED, INTERNAL, WRONG_INSIDE, Guard, KeyCheck
+from longleaf.server.guard import CLOSED, INTERNAL, INTERNAL_ERROR, Guard, KeyCheck
 from longleaf.server.page import page_routes
 from longleaf.server.reader import stop_if_abandoned, while_connected
 from longleaf.server.requests import (
@@ -264,4 +264,4 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    return error_answer(INTERNAL, WRONG_INSIDE)
+    return error_answer(INTERNAL, INTERNAL_ERROR)

@@ -117,7 +117,7 @@ def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     of_numbers = array.ndim == 1 and (not array.size or array.dtype.kind in kinds)
     if not of_numbers or bool in set(map(type, value)):  # NumPy reads true as 1
         expected = "whole numbers" if kinds == "iu" else "numbers"
-        raise ValueError(f"{name} must be a list of {expected};  got {json.dumps(value)[:40]}.")
+        raise ValueError(f"{name} must be a list of {expected}; got {json.dumps(value)[:40]}.")
     return array
 
 
