@@ -149,9 +149,7 @@ def write_folder(path: StrPath, kind: str, fill: Callable[[Path], Manifest], for
             _replace.publish(staging, target, replace=force)
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise ModelExistsError(
-                    f"{os.fspath(path)} was created while it was being written."
-                ) from None
+                raise ModelExistsError(f"{os.fspath(path)} was created while it was being written.") from None
             raise
     _replace.remove_leftovers(target)
 
