@@ -124,5 +124,5 @@ def test_parts_that_do_not_fit_together_are_not_loaded(tmp_path):
     mixed = ll.Tagger(small()).fit(TEXTS, TAGS)
     mixed.vectorizer_ = ll.TextVectorizer().fit(["a few words"])
     mixed.save(tmp_path / "m.ll")
-    with pytest.raises(ll.ModelError, match="is not a whole model"):
+    with pytest.raises(ll.ModelError, match="is not a complete model"):
         ll.load(tmp_path / "m.ll")
