@@ -59,10 +59,10 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
+def check_pair(value: Any, name: str, names: str) -> tuple[float, float]:
     """Check and return two finite numbers."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"{name} must be a pair ({parts}); got {value!r:.80}.")
+        raise ValueError(f"{name} must be a pair ({names}); got {value!r:.80}.")
     return check_number(value[0], name), check_number(value[1], name)
 
 

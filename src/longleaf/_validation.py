@@ -119,7 +119,7 @@ def check_top(
     if repeated.any():
         row, place = np.argwhere(repeated)[0]
         raise ValueError(
-            f"{name} must have each label at most once in a row; row {row} repeats {ordered[row, place]}."
+            f"{name} must name a label only once per row; row {row} repeats {ordered[row, place]}."
         )
     return labels
 

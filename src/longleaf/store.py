@@ -120,13 +120,13 @@ def _opened(folder: Folder) -> Store:
     return Store(X, Y, tags, vectorizer, meta)
 
 
-def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
+def _mapped(arrays: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
     """Return a CSR matrix of mapped arrays; only ``indptr`` is read, and copied to the width of SciPy.
 
     The indices are not read before they are used; functions that take a matrix check them.
     """
-    indptr, indices = part["indptr"], part["indices"]
-    data = part.get("data", np.broadcast_to(np.float32(1), indices.shape))
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    data = arrays.get("data", np.broadcast_to(np.float32(1), indices.shape))
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or data.dtype != np.float32:
         raise ValueError(f"the arrays of {name} have other dtypes than those of a store.")
     if indptr.shape != (shape[0] + 1,) or indices.ndim != 1 or data.shape != indices.shape:

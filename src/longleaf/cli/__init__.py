@@ -72,8 +72,8 @@ for command in (
 app.command("import", cls=_Command)(import_)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"longleaf {__version__}")
         raise typer.Exit
 

@@ -65,10 +65,10 @@ def _lines(batch: Batch, found: list[list[Suggestion]], suggester: Suggester, qu
 
 def _described(one: Suggestion, suggester: Suggester, query: Query) -> dict[str, Any]:
     """Return a suggestion as a JSON object; labels without names are described by their number."""
-    said: dict[str, Any] = {"label": int(one.tag)} if suggester.vectorizer is None else {"tag": one.tag}
+    fields: dict[str, Any] = {"label": int(one.tag)} if suggester.vectorizer is None else {"tag": one.tag}
     if suggester.tags.names is not None:
-        said["name"] = one.name
-    said |= one.numbers()
+        fields["name"] = one.name
+    fields |= one.numbers()
     if query.explain:
-        said["words"] = [{"word": word, "value": short(value)} for word, value in one.words]
-    return said
+        fields["words"] = [{"word": word, "value": short(value)} for word, value in one.words]
+    return fields

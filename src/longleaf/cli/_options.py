@@ -180,7 +180,7 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
     if text is None:
         return model.propensity
     try:
-        a, b = (float(part) for part in text.split(","))
+        a, b = (float(item) for item in text.split(","))
     except ValueError:
         a, b = math.nan, math.nan
     if not (0 <= a < math.inf and 0 < b < math.inf):
@@ -191,7 +191,7 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
 def parse_places(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5``; return the numbers in ascending order, each once."""
     try:
-        places = sorted({int(part) for part in text.split(",")})
+        places = sorted({int(item) for item in text.split(",")})
     except ValueError:
         places = [0]
     if places[0] < 1:

@@ -152,8 +152,8 @@ class DigestedRecords:
 
     def __iter__(self) -> Iterator[Record]:
         for record in self._reader:
-            for part in (record.text, *record.tags):  # lengths make the digest unambiguous
-                data = part.encode("utf-8", "surrogatepass")
+            for field in (record.text, *record.tags):  # lengths make the digest unambiguous
+                data = field.encode("utf-8", "surrogatepass")
                 self._sha.update(len(data).to_bytes(8, "little") + data)
             self._sha.update(len(record.tags).to_bytes(8, "little"))
             yield record

@@ -49,7 +49,7 @@ def check_threshold(threshold: float | None) -> float | None:
     return threshold
 
 
-def check_apart(checkpoint: str, out: str) -> None:
+def check_outside(checkpoint: str, out: str) -> None:
     """Reject, before any work, a checkpoint folder that is, or lies inside, the output folder."""
     if Path(os.path.realpath(checkpoint)).is_relative_to(os.path.realpath(out)):
         raise DataError(f"--checkpoint must be outside the folder of -o; got {checkpoint} and {out}.")

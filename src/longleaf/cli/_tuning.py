@@ -49,7 +49,7 @@ def listed_values(
     tree: Annotated[str | None, _listed("tree", "How trees are built; default: kmeans.")] = None,
 ) -> dict[str, list[Any]]:
     """Parse the given lists, before any data are read."""
-    asked = {
+    given = {
         "loss": (loss, _choice([one.value for one in Loss])),
         "C": (cost, _number(0, above=True)),
         "arity": (arity, _whole(2, LARGEST)),
@@ -58,36 +58,36 @@ def listed_values(
         "threshold": (threshold, _number(0)),
         "tree": (tree, _choice([one.value for one in TreeKind])),
     }
-    found = {name: _read(name, text, read) for name, (text, read) in asked.items() if text is not None}
+    found = {name: _read(name, text, read) for name, (text, read) in given.items() if text is not None}
     if "merged" in found.get("tree", []) and any(one & (one - 1) for one in found.get("arity", [])):
         raise typer.BadParameter("--arity must be powers of two with --tree merged.")
     return found
 
 
 def _read(name: str, text: str, read: Callable[[str], Any]) -> list[Any]:
-    return [read_one for part in text.split(",") for read_one in [_read_one(name, part.strip(), read)]]
+    return [read_one for item in text.split(",") for read_one in [_read_one(name, item.strip(), read)]]
 
 
-def _read_one(name: str, part: str, read: Callable[[str], Any]) -> Any:
+def _read_one(name: str, item: str, read: Callable[[str], Any]) -> Any:
     try:
-        return read(part)
+        return read(item)
     except ValueError as error:
-        raise typer.BadParameter(f"{OPTIONS[name]} must list {error}; got {part!r}.") from None
+        raise typer.BadParameter(f"{OPTIONS[name]} must list {error}; got {item!r}.") from None
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(part: str) -> int:
-        if not part.isdecimal() or not low <= int(part) <= high:
+    def read(item: str) -> int:
+        if not item.isdecimal() or not low <= int(item) <= high:
             raise ValueError(f"whole numbers from {low} to {high}")
-        return int(part)
+        return int(item)
 
     return read
 
 
 def _number(low: float, above: bool = False) -> Callable[[str], float]:
-    def read(part: str) -> float:
+    def read(item: str) -> float:
         try:
-            number = float(part)
+            number = float(item)
         except ValueError:
             number = math.nan
         if not low <= number < math.inf or (above and number == low):
@@ -98,10 +98,10 @@ def _number(low: float, above: bool = False) -> Callable[[str], float]:
 
 
 def _choice(choices: list[str]) -> Callable[[str], str]:
-    def read(part: str) -> str:
-        if part not in choices:
+    def read(item: str) -> str:
+        if item not in choices:
             raise ValueError(f"some of {', '.join(choices)}")
-        return part
+        return item
 
     return read
 

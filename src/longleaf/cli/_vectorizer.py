@@ -84,7 +84,7 @@ def word_settings(
     keep_case: Annotated[bool, _option("lowercase", "Distinguish upper and lower case.")] = False,
 ) -> dict[str, Any]:
     """Return the given options as parameters of `TextVectorizer`; reject invalid combinations."""
-    asked = {
+    given = {
         "analyzer": None if analyzer is None else analyzer.value,
         "ngram_range": None if ngrams is None else _range("--ngrams", ngrams),
         "char_ngram_range": None if chars is None else _range("--chars", chars),
@@ -94,14 +94,14 @@ def word_settings(
         "hashing": hashing,
         "lowercase": False if keep_case else None,
     }
-    settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
         check_parameters(TextVectorizer(**settings).get_params())
     except ValueError as error:
         names = re.compile("|".join(rf"\b{name}\b" for name in OPTIONS))
-        said = names.sub(lambda match: OPTIONS[match[0]], str(error))
-        said = said.replace("be None or", "be").replace("be None", "be omitted")
-        raise typer.BadParameter(said) from None
+        message = names.sub(lambda match: OPTIONS[match[0]], str(error))
+        message = message.replace("be None or", "be").replace("be None", "be omitted")
+        raise typer.BadParameter(message) from None
     return settings
 
 

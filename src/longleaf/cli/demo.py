@@ -38,7 +38,7 @@ WORDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Evaluation:
     """Predictions for the test laws with one value of tail, and their metrics."""
 
     hits: npt.NDArray[np.bool_]
@@ -64,7 +64,7 @@ def demo() -> None:
         tagger.fit(sample.texts_train, sample.tags_train, progress=progress)
     trained = time.perf_counter()
     with _console.waiting("tagging the test laws"):
-        judged = _judge(tagger, sample)
+        evaluations = _evaluate(tagger, sample)
     done = time.perf_counter()
     model = tagger.estimator_
     console.print(
@@ -74,16 +74,16 @@ def demo() -> None:
         "for each value of tail\n\n"
         "[bold]One model, one dial.[/] The weight of rare concepts is chosen at prediction."
     )
-    console.print(_comparison(judged))
+    console.print(_comparison(evaluations))
     console.print(
         "[dim]p@k       how many of the first k are right\n"
         "psp@k     the same, but a rare concept counts for more\n"
         f"recall@{K}  how many of the true ones are found: frequent concepts, and rarer ones[/]\n"
     )
-    _show_law(console, tagger, sample, judged)
+    _show_law(console, tagger, sample, evaluations)
 
 
-def _judge(tagger: Tagger, sample: Sample) -> list[Judged]:
+def _evaluate(tagger: Tagger, sample: Sample) -> list[Evaluation]:
     """Tag the test laws with each value of tail; concepts that training never saw count as missed."""
     model = tagger.estimator_
     X = tagger.vectorizer_.transform(sample.texts_test)
@@ -91,17 +91,17 @@ def _judge(tagger: Tagger, sample: Sample) -> list[Judged]:
     counts = np.pad(model.label_counts_, (0, Y.shape[1] - model.n_labels_))
     inverse_propensity = inverse_propensity_from_counts(counts, model.n_rows_)
     true = Y.toarray() > 0
-    judged = []
+    evaluations = []
     for tail in TAILS:
         top = model.top_k(X, K, tail=tail)
         hits = np.take_along_axis(true, top.labels, axis=1)
         metrics = evaluate(Y, top, inverse_propensity=inverse_propensity, k=PLACES)
         gains = (hits * inverse_propensity[top.labels]).sum(axis=1)
-        judged.append(Judged(hits, gains, metrics, frequency_table(Y, top, counts, k=K)))
-    return judged
+        evaluations.append(Evaluation(hits, gains, metrics, frequency_table(Y, top, counts, k=K)))
+    return evaluations
 
 
-def _comparison(judged: Sequence[Judged]) -> Table:
+def _comparison(evaluations: Sequence[Evaluation]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -111,9 +111,9 @@ def _comparison(judged: Sequence[Judged]) -> Table:
     table.add_column("0 to 1", justify="right")
     for name in ("p", "psp"):
         for at in PLACES:
-            table.add_row(f"{name}@{at}", *_cells([one.metrics[f"{name}@{at}"] for one in judged]))
+            table.add_row(f"{name}@{at}", *_cells([one.metrics[f"{name}@{at}"] for one in evaluations]))
         table.add_section()
-    for bins in zip(*(one.bins for one in judged), strict=True):
+    for bins in zip(*(one.bins for one in evaluations), strict=True):
         about = bins[0]
         if about.max_count:  # concepts that training never saw cannot be learned
             counts = f"{about.labels:>5,} of {about.min_count} to {about.max_count} laws"
@@ -128,11 +128,11 @@ def _cells(values: list[float]) -> list[str]:
     return [f"{value:.1f}" for value in values] + [f"[{colour}]{change:+.1f}[/]"]
 
 
-def _show_law(console: Any, tagger: Tagger, sample: Sample, judged: Sequence[Judged]) -> None:
+def _show_law(console: Any, tagger: Tagger, sample: Sample, evaluations: Sequence[Evaluation]) -> None:
     """Show the suggestions for the law that a higher tail helps most, with their words."""
     from rich.text import Text
 
-    first, last = judged[0], judged[-1]
+    first, last = evaluations[0], evaluations[-1]
     more = last.hits.sum(axis=1) - first.hits.sum(axis=1)
     row = int((last.gains - first.gains).argmax())
     console.print(

@@ -84,13 +84,13 @@ def evaluate(
         start = time.perf_counter()
         top = suggester.top_k(rows.X, query, progress)
         seconds = time.perf_counter() - start
-    worth, bins = None, []
+    inverse_propensity, bins = None, []
     if trained.n_rows_:
-        worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
+        inverse_propensity = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
         bins = frequency_table(rows.Y, top, counts, k=places[-1])
     else:
         _console.note("No metrics by propensity or frequency: the model was imported without label counts.")
-    metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)
+    metrics = judge(rows.Y, top, inverse_propensity=inverse_propensity, k=places)
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:

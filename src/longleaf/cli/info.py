@@ -28,10 +28,10 @@ def info(
     for name in ("trials", "start", "difference"):  # only in --json
         tuning.pop(name, None)
     facts["bytes"] = f"{facts['bytes']} ({_console.in_words(facts['bytes'])})"
-    for heading, part in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
-        if heading and part:
+    for heading, section in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
+        if heading and section:
             typer.echo(f"\n{heading}")
-        for name, value in part.items():
+        for name, value in section.items():
             typer.echo(f"  {name:<16} {value}")
 
 

@@ -33,7 +33,7 @@ from longleaf.cli._options import (
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import (
-    check_apart,
+    check_outside,
     is_table,
     load_labelled,
     origin,
@@ -111,7 +111,7 @@ def train(
     estimator.propensity = parse_propensity(propensity, estimator)
     check_new_model(out, force)
     if checkpoint is not None:
-        check_apart(checkpoint, out)
+        check_outside(checkpoint, out)
         check_checkpoint(checkpoint)
     fields = given(text=text, tags=tags, separator=separator)
     store = load_store(data) if is_store(data) else None

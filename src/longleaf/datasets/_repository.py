@@ -3,7 +3,8 @@
 There are three formats, plain or compressed (``.gz``, ``.xz``, ``.bz2``):
 
 1. one file per split, ``NAME_train.txt`` and ``NAME_test.txt``, as `longleaf.load_xmlc` reads them;
-2. features and labels apart, ``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_X_Xf.txt`` and ``tst_X_Y.txt``
+2. features and labels in separate files, ``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_X_Xf.txt`` and
+``tst_X_Y.txt``
    (or ``trn_ft_mat.txt``, ``trn_lbl_mat.txt`` and so on, the names in older code);
 3. all rows in ``NAME_data.txt``; ``NAME_trSplit.txt`` and ``NAME_tstSplit.txt`` list the training and test
    rows: one column for each way of splitting, rows counted from 1.
@@ -25,7 +26,7 @@ from longleaf.io.xmlc import load_sparse, load_xmlc
 
 Matrix = sp.csr_matrix
 COMPRESSIONS = (".gz", ".xz", ".bz2")
-APART = (("X_Xf", "X_Y"), ("ft_mat", "lbl_mat"))
+SEPARATE = (("X_Xf", "X_Y"), ("ft_mat", "lbl_mat"))
 
 FORMS = (
     "NAME_train.txt and NAME_test.txt",
@@ -67,7 +68,7 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
     check_count(fold, "fold", low=0)
     place = check_path(folder, "folder")
     files = _files(place)
-    for read in (_from_apart, _from_split, _from_two):
+    for read in (_from_separate, _from_split, _from_two):
         splits = read(place, files, fold)
         if splits is not None:
             return _check_agreement(place, splits)
@@ -90,8 +91,8 @@ def _files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    for features, labels in APART:
+def _from_separate(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
+    for features, labels in SEPARATE:
         names = [f"{split}_{kind}.txt" for split in ("trn", "tst") for kind in (features, labels)]
         held = [files.get(name.lower()) for name in names]
         if not any(held):
@@ -106,14 +107,14 @@ def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    parts = [_only(folder, files, part) for part in ("trsplit.txt", "tstsplit.txt")]
-    if parts == [None, None]:
+    split_files = [_only(folder, files, name) for name in ("trsplit.txt", "tstsplit.txt")]
+    if split_files == [None, None]:
         return None
     data = _only(folder, files, "data.txt")
-    if data is None or parts[0] is None or parts[1] is None:
+    if data is None or split_files[0] is None or split_files[1] is None:
         raise DataError(f"{folder} must hold {FORMS[2]} together.")
     X, Y = load_xmlc(data)
-    train, test = (_read_split(path, fold, X.shape[0]) for path in parts if path is not None)
+    train, test = (_read_split(path, fold, X.shape[0]) for path in split_files if path is not None)
     common = np.intersect1d(train, test)
     if len(common):
         raise DataError(f"{folder} must have no row in both splits; row {common[0] + 1} is.")

@@ -76,10 +76,10 @@ def import_model(
     if n_features is not None:
         check_count(n_features, "n_features", low=source.n_features)
     width = source.n_features if n_features is None else n_features
-    parts = [assemble(tree, width, weight_bits) for tree in source.trees]
+    assembled = [assemble(tree, width, weight_bits) for tree in source.trees]
     model = PLT(**source.params, weight_bits=weight_bits)
-    model.trees_ = model.tree = [tree for tree, _ in parts]
-    model.weights_ = [weights for _, weights in parts]
+    model.trees_ = model.tree = [tree for tree, _ in assembled]
+    model.weights_ = [weights for _, weights in assembled]
     if counts is None:
         counts = np.zeros(n_labels, np.int64)
         for tree in model.trees_:
@@ -89,7 +89,7 @@ def import_model(
     model.origin_ = {"longleaf": __version__, "imported_from": source.kind, "path": os.fspath(path)}
     model.origin_ |= source.facts | {"settings": model._plain_params()}
     model._prepare()
-    logging.getLogger("longleaf").info("%s: %d trees imported", path, len(parts))
+    logging.getLogger("longleaf").info("%s: %d trees imported", path, len(assembled))
     return model
 
 

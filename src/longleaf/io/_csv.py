@@ -53,8 +53,8 @@ def csv_rows(
     csv.field_size_limit(max(csv.field_size_limit(), longest))
     lines = read_lines(chunks, longest)
     first = _first_line(lines)
-    if first is not None and (said := SEPARATOR_LINE.fullmatch(first.text or "")):
-        delimiter, first = said[1], _first_line(lines)
+    if first is not None and (match := SEPARATOR_LINE.fullmatch(first.text or "")):
+        delimiter, first = match[1], _first_line(lines)
     if first is None or first.text is None:
         raise DataError(f"{report.source} must begin with a line that names its columns; got none.")
     if delimiter is None:

@@ -80,10 +80,10 @@ class ReadReport:
     def summary(self) -> str:
         """Return the problems in a few lines; empty if there are none."""
         lines = []
-        for kind, says in PROBLEMS.items():
+        for kind, description in PROBLEMS.items():
             if kind in self.counts:
-                fate = "skipped" if kind in SKIPPED else "kept"
-                lines.append(f"{self.counts[kind]} of {self.rows} rows {says} ({fate}); the first:")
+                outcome = "skipped" if kind in SKIPPED else "kept"
+                lines.append(f"{self.counts[kind]} of {self.rows} rows {description} ({outcome}); the first:")
                 lines += [f"  {sentence}" for sentence in self.first[kind]]
         return "\n".join(lines)
 

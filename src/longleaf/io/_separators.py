@@ -60,12 +60,12 @@ def _mixed(separator: str, strings: list[str]) -> float:
     first: Counter[str] = Counter()
     later: Counter[str] = Counter()
     for string in strings:
-        head, *rest = (part.strip() for part in string.split(separator))
+        head, *rest = (piece.strip() for piece in string.split(separator))
         first[head] += 1
-        later.update(part for part in rest if part)
+        later.update(piece for piece in rest if piece)
     recurring = mixed = 0
-    for part in first.keys() | later.keys():
-        times = first[part] + later[part]
+    for piece in first.keys() | later.keys():
+        times = first[piece] + later[piece]
         recurring += times if times > 1 else 0
-        mixed += times if part in first and part in later else 0
+        mixed += times if piece in first and piece in later else 0
     return mixed / recurring if recurring else 0.0

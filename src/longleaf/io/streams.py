@@ -21,7 +21,7 @@ Source = str | os.PathLike[str] | BinaryIO
 """A path, or a binary file object, which is read from its current position and left open."""
 
 CHUNK = 1 << 20
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
 
 
@@ -121,7 +121,7 @@ def naming_what_is_full(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno in NO_ROOM:
+        if error.filename is None and error.errno in DISK_FULL:
             error.filename = os.fspath(path)
         raise
 

@@ -118,10 +118,10 @@ def psp_sensitivity(
     hits = [find_hits(truth, labels) for labels in rankings]
     psp = np.zeros((2, len(grid_a), len(grid_b), width))
     for i, j in np.ndindex(len(grid_a), len(grid_b)):
-        worth = inverse_propensity_from_counts(rows_with, n_rows, float(grid_a[i]), float(grid_b[j]))
-        best = best_gains(truth, worth, width).sum(axis=0).cumsum()
+        gains = inverse_propensity_from_counts(rows_with, n_rows, float(grid_a[i]), float(grid_b[j]))
+        best = best_gains(truth, gains, width).sum(axis=0).cumsum()
         for which in range(2):
-            gained = scored_hits(hits[which], rankings[which], worth).sum(axis=0).cumsum()
+            gained = scored_hits(hits[which], rankings[which], gains).sum(axis=0).cumsum()
             psp[which, i, j] = 100.0 * gained / np.where(best > 0, best, 1.0)  # 0 if nothing can be found
     return {f"psp@{at}": Sensitivity(grid_a, grid_b, *psp[..., at - 1]) for at in places}
 

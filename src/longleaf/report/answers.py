@@ -87,7 +87,7 @@ def answer(
         truth,
         nothing,
         labels,
-        inverse_propensity=problem.worth,
+        inverse_propensity=problem.inverse_propensity,
         counts=problem.counts,
         k=problem.places,
         n_samples=samples,
@@ -97,7 +97,7 @@ def answer(
         tail,
         ranking,
         find_hits(truth, labels),
-        evaluate(truth, labels, inverse_propensity=problem.worth, k=problem.places),
+        evaluate(truth, labels, inverse_propensity=problem.inverse_propensity, k=problem.places),
         frequency_table(truth, labels, problem.counts, k=problem.k),
         {name: (one.low, one.high) for name, one in bands.items()},
     )

@@ -64,8 +64,8 @@ def examples(problem: Problem, studies: Sequence[Study]) -> Section:
 
 def choose_rows(problem: Problem, before: Answer, after: Answer) -> dict[str, int]:
     """Choose the rows where the summed gain of the hits grew most, fell most, and is the median."""
-    worth = np.append(problem.worth, 0.0)
-    first, second = ((one.hits * worth[one.labels]).sum(axis=1) for one in (before, after))
+    gains = np.append(problem.inverse_propensity, 0.0)
+    first, second = ((one.hits * gains[one.labels]).sum(axis=1) for one in (before, after))
     change = second - first
     chosen: dict[str, int] = {}
     if change.max() > 0:

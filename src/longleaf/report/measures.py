@@ -205,9 +205,9 @@ def sensitivity(
     found = np.empty((3, len(a), len(b)))
     for i, j in np.ndindex(len(a), len(b)):
         constants = (a[i], b[j])
-        worth = problem.worth_by(constants)
+        inverse_propensity = problem.inverse_propensity_with(constants)
         own = rank(problem, side, 1.0, constants, n_jobs).labels
         for place, labels in enumerate((plain.labels, rare.labels, own)):
-            judged = evaluate(problem.truth, labels, inverse_propensity=worth, k=problem.k)
+            judged = evaluate(problem.truth, labels, inverse_propensity=inverse_propensity, k=problem.k)
             found[place, i, j] = judged[f"psp@{problem.k}"]
     return Sensitivity(a, b, *found)

@@ -23,7 +23,7 @@ def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) 
         problem.truth,
         a.labels,
         b.labels,
-        inverse_propensity=problem.worth,
+        inverse_propensity=problem.inverse_propensity,
         counts=problem.counts,
         k=problem.places,
         n_samples=samples,
@@ -175,8 +175,8 @@ def _both_lists(
 
 def _metric(key: str) -> str:
     """Return ``recall@5, tail`` for ``tail_recall@5``."""
-    part, _, rest = key.partition("_")
-    return f"{rest}, {part}" if rest else key
+    bin_name, _, rest = key.partition("_")
+    return f"{rest}, {bin_name}" if rest else key
 
 
 def _cells(one: Difference) -> tuple[str, str, Html]:
@@ -189,7 +189,7 @@ def _cells(one: Difference) -> tuple[str, str, Html]:
 def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> Html:
     at, k = problem.places[0], problem.k
     first, scored, rare = (found[key] for key in (f"p@{at}", f"psp@{k}", f"tail_recall@{k}"))
-    who = f"{study.letter}: at" if study.letter else "At"
+    prefix = f"{study.letter}: at" if study.letter else "At"
     right = "the first suggestion is correct for" if at == 1 else f"the first {at} suggestions are correct in"
     rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
     change = round(scored.b, 1) - round(scored.a, 1)
@@ -197,6 +197,6 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     tail = f"recall of tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f}&nbsp;%</b>, "
     tail = tail if study.answers[0].bins[2].is_judged else ""
     return Html(
-        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. At tail 1, psp@{k} {moves} "
+        f"{prefix} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. At tail 1, psp@{k} {moves} "
         f"<b>{scored.b:.1f}</b>, {tail}and p@{at} goes to {first.b:.1f}&nbsp;%."
     )

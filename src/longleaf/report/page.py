@@ -99,12 +99,14 @@ def make_report(
     for number, side in enumerate(problem.sides):
         letter = "AB"[number] if n_sides > 1 else ""
 
-        def part(share: float, number: int = number) -> None:
+        def report_share(share: float, number: int = number) -> None:
             if progress is not None:
                 progress((number + share) / n_sides)
 
         studies.append(
-            make_study(problem, side, letter, samples=samples, seed=seed, n_jobs=n_jobs, progress=part)
+            make_study(
+                problem, side, letter, samples=samples, seed=seed, n_jobs=n_jobs, progress=report_share
+            )
         )
     found = [named.overview(problem, studies, samples, seed)]
     if n_sides > 1:

@@ -64,13 +64,13 @@ def bin_recall(answers: Sequence[Answer], k: int) -> Axes:
     axes = canvas.new_axes(f"Recall@{k} of head, torso, tail", "", "percent")
     wide = 0.8 / len(answers)
     for number, (one, colour) in enumerate(zip(answers, DIAL_COLOURS, strict=True)):
-        recall = [part.recall for part in one.bins[:3]]
-        bands = [one.bands[f"{part.name}_recall@{k}"] for part in one.bins[:3]]
+        recall = [group.recall for group in one.bins[:3]]
+        bands = [one.bands[f"{group.name}_recall@{k}"] for group in one.bins[:3]]
         x = np.arange(3) + (number - (len(answers) - 1) / 2) * wide
         axes.bar(x, recall, wide * 0.9, color=colour, alpha=0.75, label=f"tail {one.tail:g}")
         low, high = zip(*bands, strict=True)
         axes.vlines(x, low, high, color=INK, linewidth=1.1)
-    names = [f"{part.name}\n{part.labels:,} labels" for part in answers[0].bins[:3]]
+    names = [f"{group.name}\n{group.labels:,} labels" for group in answers[0].bins[:3]]
     axes.set_xticks(np.arange(3), names)
     axes.grid(axis="x", visible=False)
     canvas.add_legend(axes)

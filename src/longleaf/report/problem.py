@@ -102,10 +102,10 @@ class Problem:
         return frequency_bins(self.counts.astype(np.float64))
 
     @cached_property
-    def worth(self) -> Floats:
+    def inverse_propensity(self) -> Floats:
         """The inverse propensity of each label for the evaluation, the same for both sides."""
-        return self.worth_by(self.propensity)
+        return self.inverse_propensity_with(self.propensity)
 
-    def worth_by(self, constants: tuple[float, float]) -> Floats:
+    def inverse_propensity_with(self, constants: tuple[float, float]) -> Floats:
         """Return the inverse propensities for other constants."""
         return inverse_propensity_from_counts(self.counts, self.sides[0].model.n_rows_, *constants)

@@ -291,6 +291,6 @@ def _banded(value: float, band: tuple[float, float]) -> Html:
 def _calibration(buckets: Sequence[Bucket]) -> tuple[str, ...]:
     """Return the number of suggestions, their mean probability, the share of correct ones and the error."""
     pairs = max(sum(one.pairs for one in buckets), 1)
-    said = 100.0 * sum(one.pairs * one.probability for one in buckets) / pairs
+    predicted = 100.0 * sum(one.pairs * one.probability for one in buckets) / pairs
     right = 100.0 * sum(one.right for one in buckets) / pairs
-    return f"{pairs:,}", f"{said:.1f}", f"{right:.1f}", f"{calibration_error(buckets):.2f}"
+    return f"{pairs:,}", f"{predicted:.1f}", f"{right:.1f}", f"{calibration_error(buckets):.2f}"

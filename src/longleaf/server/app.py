@@ -76,10 +76,10 @@ def create_app(service: Service) -> ASGIApp:
 
 
 def _middleware(service: Service) -> Sequence[Middleware]:
-    settings, wanted = service.settings, []
+    settings, layers = service.settings, []
     if settings.cors:
         headers = ["authorization", "content-type", "x-api-key"]
-        wanted.append(
+        layers.append(
             Middleware(
                 CORSMiddleware,
                 allow_origins=list(settings.cors),
@@ -88,8 +88,8 @@ def _middleware(service: Service) -> Sequence[Middleware]:
             )
         )
     if settings.api_keys:
-        wanted.append(Middleware(KeyCheck, keys=settings.api_keys))
-    return wanted
+        layers.append(Middleware(KeyCheck, keys=settings.api_keys))
+    return layers
 
 
 def _bound(handler: Handler, service: Service) -> Callable[[Request], Awaitable[Response]]:
@@ -107,17 +107,17 @@ def _bound(handler: Handler, service: Service) -> Callable[[Request], Awaitable[
 
 async def suggest(service: Service, request: Request) -> Response:
     """Suggest tags."""
-    asked = await _body(service, request)
-    wish = SuggestRequest.parse(asked, service.engine, service.settings.limits)
-    request.scope["longleaf"] = {"rows": wish.n_rows, "k": wish.query.k, "explain": wish.explain}
-    return _json(await while_connected(request, service.suggest(wish)))
+    body = await _body(service, request)
+    parsed = SuggestRequest.parse(body, service.engine, service.settings.limits)
+    request.scope["longleaf"] = {"rows": parsed.n_rows, "k": parsed.query.k, "explain": parsed.explain}
+    return _json(await while_connected(request, service.suggest(parsed)))
 
 
 async def explain(service: Service, request: Request) -> Response:
     """Explain a tag by the words of the text, and where they occur."""
-    asked = await _body(service, request)
-    check_fields(asked, ("text", "tag"))
-    text, tag = required(asked, "text", str), required(asked, "tag", str)
+    body = await _body(service, request)
+    check_fields(body, ("text", "tag"))
+    text, tag = required(body, "text", str), required(body, "tag", str)
     engine = service.engine
     engine.needs_texts()
     check_explained([text], service.settings.limits)
@@ -144,10 +144,10 @@ def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
 
 async def tree(service: Service, request: Request) -> Response:
     """Describe a node of a label tree."""
-    asked = await _body(service, request)
-    check_fields(asked, ("tree", "node", "text"))
-    tree, node = (required({"tree": 0, "node": 0} | asked, name, int) for name in ("tree", "node"))
-    text = None if asked.get("text") is None else required(asked, "text", str)
+    body = await _body(service, request)
+    check_fields(body, ("tree", "node", "text"))
+    tree, node = (required({"tree": 0, "node": 0} | body, name, int) for name in ("tree", "node"))
+    text = None if body.get("text") is None else required(body, "text", str)
     if text is not None:
         service.engine.needs_texts()
     work = service.reader.run(lambda: TreeView(service.engine, tree, node, text).to_json())
@@ -156,9 +156,9 @@ async def tree(service: Service, request: Request) -> Response:
 
 async def feedback(service: Service, request: Request) -> Response:
     """Store accepted and rejected suggestions."""
-    asked, file = await _body(service, request), service.feedback
+    body, file = await _body(service, request), service.feedback
     assert isinstance(file, FeedbackFile)
-    line = await service.reader.run(file.add, asked, service.engine)
+    line = await service.reader.run(file.add, body, service.engine)
     return _json({"accepted": len(line["tags"]), "rejected": len(line["rejected"])})
 
 
@@ -224,15 +224,15 @@ async def _body(service: Service, request: Request) -> JsonObject:
 
 
 async def _bytes(service: Service, request: Request) -> bytes:
-    most, parts, size = service.settings.limits.body_bytes, [], 0
+    most, chunks, size = service.settings.limits.body_bytes, [], 0
     if _exceeds(request.headers.get("content-length", "0"), most):
         raise _too_large(most)
-    async for part in request.stream():
-        size += len(part)
+    async for chunk in request.stream():
+        size += len(chunk)
         if size > most:
             raise _too_large(most)
-        parts.append(part)
-    return b"".join(parts)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _exceeds(digits: str, most: int) -> bool:

@@ -132,9 +132,9 @@ def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
     found = first.engine.suggest(X, first.query)
-    parts: list[Suggestions | BaseException] = []
+    results: list[Suggestions | BaseException] = []
     begin = 0
     for request in requests:
-        parts.append(found[begin : begin + request.n_rows])
+        results.append(found[begin : begin + request.n_rows])
         begin += request.n_rows
-    return parts
+    return results

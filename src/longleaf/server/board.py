@@ -29,10 +29,10 @@ STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 431
 """Status 0 stands for any other."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "asked", "search_seconds", "starts")
-ORDERS = ("wanted", "copied", "answered", "failed", "failures")
-"""Numbers written by the supervisor: the version that all workers must load, the version of the last
-copy, how many reload requests (``asked``, over the workers) are done, whether the last one failed, and how
+GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "requested", "search_seconds", "starts")
+ORDERS = ("target", "copied", "answered", "failed", "failures")
+"""Numbers written by the supervisor: the version that all workers must load, the version of the last copy, the
+number of reload requests (``requested``, over the workers) that are done, whether the last one failed, and how
 many failed."""
 
 
@@ -70,9 +70,9 @@ class Board:
         }
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         memory = np.frombuffer(mmap.mmap(-1, 8 * sum(sizes)), np.float64)
-        parts = np.split(memory, np.cumsum(sizes)[:-1])
+        arrays = np.split(memory, np.cumsum(sizes)[:-1])
         self.requests, self.seconds, self.batches, self.gauges, self.orders = (
-            part.reshape(shape) for part, shape in zip(parts, shapes.values(), strict=True)
+            array.reshape(shape) for array, shape in zip(arrays, shapes.values(), strict=True)
         )
         self.workers = workers
 
@@ -85,14 +85,14 @@ class Board:
         self.orders[ORDERS.index(name)] = value
 
     @property
-    def asked(self) -> float:
+    def requested_reloads(self) -> float:
         """The number of requested reloads, over all workers."""
-        return float(self.gauges[:, GAUGES.index("asked")].sum())
+        return float(self.gauges[:, GAUGES.index("requested")].sum())
 
     @property
     def agree(self) -> bool:
         """Whether all workers have the version that the supervisor ordered."""
-        return bool((self.gauges[:, GAUGES.index("version")] == self.order("wanted")).all())
+        return bool((self.gauges[:, GAUGES.index("version")] == self.order("target")).all())
 
 
 class Slot:

@@ -44,12 +44,12 @@ class FeedbackFile:
         with suppress(PermissionError):  # the folder may be searchable but not readable
             sync_directory(Path(path).parent)
 
-    def add(self, asked: JsonObject, engine: Engine) -> JsonObject:
+    def add(self, body: JsonObject, engine: Engine) -> JsonObject:
         """Check a request and append it to the file; return the line."""
-        check_fields(asked, FIELDS)
+        check_fields(body, FIELDS)
         engine.needs_texts()
-        text = required(asked, "text", str)
-        accepted, rejected = (_tags(asked.get(name, []), name, engine) for name in FIELDS[1:])
+        text = required(body, "text", str)
+        accepted, rejected = (_tags(body.get(name, []), name, engine) for name in FIELDS[1:])
         if not text.strip() or not accepted + rejected:
             raise Refusal(UNPROCESSABLE, "text and at least one accepted or rejected tag must be given.")
         both = set(accepted) & set(rejected)

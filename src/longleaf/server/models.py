@@ -58,12 +58,12 @@ class Snapshots:
         copy = self.folder / "new"
         for _ in range(ATTEMPTS):
             shutil.rmtree(copy, ignore_errors=True)
-            wanted = model_version(self.settings.model)
+            before = model_version(self.settings.model)
             try:
                 copy_folder(self.settings.model, copy, shutil.disk_usage(self.folder).free)
                 break
             except ModelError:
-                if model_version(self.settings.model) == wanted:
+                if model_version(self.settings.model) == before:
                     raise
         else:
             raise ModelError(REPLACED)

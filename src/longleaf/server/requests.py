@@ -17,8 +17,8 @@ from longleaf.suggest import Query
 
 MALFORMED = 400
 ROWS = ("texts", "vectors")
-ASKED = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
-FIELDS = (*ROWS, *ASKED, "explain")
+OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
+FIELDS = (*ROWS, *OPTIONS, "explain")
 LARGEST_TAIL = 10
 
 JsonObject = dict[str, Any]
@@ -62,32 +62,32 @@ class SuggestRequest:
         return len(self.texts) if self.X is None else int(self.X.shape[0])
 
     @classmethod
-    def parse(cls, asked: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
+    def parse(cls, body: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
         """Check the fields of ``POST /v1/suggest``, which mean the same as in `longleaf.Tagger.suggest`."""
-        check_fields(asked, FIELDS)
-        asked = {name: value for name, value in asked.items() if value is not None}
-        texts, X = _rows(asked, engine, limits)
-        explain = _typed(asked.get("explain", False), "explain", bool)
+        check_fields(body, FIELDS)
+        body = {name: value for name, value in body.items() if value is not None}
+        texts, X = _rows(body, engine, limits)
+        explain = _typed(body.get("explain", False), "explain", bool)
         if explain and X is not None:
             raise Refusal(UNPROCESSABLE, "explain needs texts, because vectors have no words.")
         if explain:
             check_explained(texts, limits)
         with unprocessable():
-            k = check_count(asked.get("k", 5), "k", high=limits.k)
-            query = engine.suggester.query(k, **_query_arguments(asked))
-        plain = {name: asked[name] for name in ASKED if name in asked}
+            k = check_count(body.get("k", 5), "k", high=limits.k)
+            query = engine.suggester.query(k, **_query_arguments(body))
+        plain = {name: body[name] for name in OPTIONS if name in body}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
         return cls(engine, texts, X, query, explain, key)
 
 
-def _rows(asked: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
+def _rows(body: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
     """Return the texts, or the matrix of the vectors."""
-    given = [name for name in ROWS if name in asked]
+    given = [name for name in ROWS if name in body]
     if len(given) != 1:
         raise Refusal(
             UNPROCESSABLE, f"Either texts or vectors must be given; got {' and '.join(given) or 'neither'}."
         )
-    rows = _typed(asked[given[0]], given[0], list)
+    rows = _typed(body[given[0]], given[0], list)
     if not 1 <= len(rows) <= limits.texts:
         raise Refusal(
             UNPROCESSABLE, f"{given[0]} must be 1 to {limits.texts} in one request; got {len(rows)}."
@@ -121,15 +121,15 @@ def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     return array
 
 
-def _query_arguments(asked: JsonObject) -> dict[str, Any]:
+def _query_arguments(body: JsonObject) -> dict[str, Any]:
     """Return the arguments of `Suggester.query`, with checked types."""
-    wanted: dict[str, Any] = {name: asked[name] for name in ("search", "beam", "threshold") if name in asked}
-    if "tail" in asked:
-        wanted["tail"] = check_number(asked["tail"], "tail", low=0, high=LARGEST_TAIL)
-    if "propensity" in asked:
-        wanted["propensity"] = check_pair(asked["propensity"], "propensity", "A, B")
-    wanted |= {name: _by_tag(asked[name], name) for name in ("gain", "groups") if name in asked}
-    return wanted | {name: _tags(asked[name], name) for name in ("only", "never") if name in asked}
+    arguments: dict[str, Any] = {name: body[name] for name in ("search", "beam", "threshold") if name in body}
+    if "tail" in body:
+        arguments["tail"] = check_number(body["tail"], "tail", low=0, high=LARGEST_TAIL)
+    if "propensity" in body:
+        arguments["propensity"] = check_pair(body["propensity"], "propensity", "A, B")
+    arguments |= {name: _by_tag(body[name], name) for name in ("gain", "groups") if name in body}
+    return arguments | {name: _tags(body[name], name) for name in ("only", "never") if name in body}
 
 
 def _by_tag(value: Any, name: str) -> dict[str, Any]:
@@ -154,18 +154,18 @@ def check_explained(texts: list[str], limits: Limits) -> None:
         )
 
 
-def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:
+def check_fields(body: JsonObject, known: tuple[str, ...]) -> None:
     """Reject unknown fields, which are probably typos."""
-    unknown = [name for name in asked if name not in known]
+    unknown = [name for name in body if name not in known]
     if unknown:
         raise Refusal(UNPROCESSABLE, f"Fields must be among {', '.join(known)}; got {unknown[0]!r}.")
 
 
-def required(asked: JsonObject, name: str, kind: type) -> Any:
+def required(body: JsonObject, name: str, kind: type) -> Any:
     """Return a required field."""
-    if name not in asked:
+    if name not in body:
         raise Refusal(UNPROCESSABLE, f"{name} must be given.")
-    return _typed(asked[name], name, kind)
+    return _typed(body[name], name, kind)
 
 
 class unprocessable:  # noqa: N801 - used as a statement

@@ -66,7 +66,7 @@ class Service:
     async def reload(self) -> None:
         """Load the model that the supervisor has verified; requests in flight keep the old one."""
         async with self._reloading:
-            version = version_text(self.slot.board.order("wanted"))
+            version = version_text(self.slot.board.order("target"))
             if version == self.engine.version:
                 return
             engine = await asyncio.to_thread(self.models.open, version)
@@ -78,8 +78,8 @@ class Service:
     async def reload_all(self) -> dict[str, Any]:
         """Have the supervisor verify the model in the folder, and wait until all workers have loaded it."""
         before, board = self.engine.version, self.slot.board
-        self.slot.add("asked")
-        request = board.asked
+        self.slot.add("requested")
+        request = board.requested_reloads
         os.kill(self.supervisor, signal.SIGHUP)
         while board.order("answered") < request:
             await asyncio.sleep(POLL_SECONDS)

@@ -36,7 +36,7 @@ class Supervisor:
     def __init__(self, settings: Settings, models: Models, engine: Engine, listener: socket.socket) -> None:
         self.settings, self.models, self.engine, self.listener = settings, models, engine, listener
         self.board = Board(settings.workers)
-        self.board.set_order("wanted", version_number(engine.version))
+        self.board.set_order("target", version_number(engine.version))
         self.workers: dict[int, int] = {}
         self.copier: int | None = None
         self.requests = 0.0
@@ -82,7 +82,7 @@ class Supervisor:
         if self.copier is not None or self.stopping:
             self.again = True
             return
-        self.again, self.requests = False, self.board.asked
+        self.again, self.requests = False, self.board.requested_reloads
         if model_version(self.settings.model) == self.engine.version:
             self._answer(failed=False)
             return
@@ -120,7 +120,7 @@ class Supervisor:
 
     def _answer(self, failed: bool) -> None:
         """Publish the outcome of the workers' reload requests."""
-        self.board.set_order("wanted", version_number(self.engine.version))
+        self.board.set_order("target", version_number(self.engine.version))
         self.board.set_order("failed", failed)
         self.board.set_order("failures", self.board.order("failures") + failed)
         self.board.set_order("answered", self.requests)

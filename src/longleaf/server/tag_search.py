@@ -35,22 +35,22 @@ class TagSearch:
 
     def find(self, query: str, limit: int) -> list[int]:
         """Return the labels whose name or tag contains the query: whole names, prefixes, then others."""
-        wanted = _plain(query).strip()
-        if not wanted:
+        needle = _plain(query).strip()
+        if not needle:
             return [int(label) for label in np.argsort(-self._counts, kind="stable")[:limit]]
-        ranked = sorted((self._rank(wanted, place), label) for place, label in self._hits(wanted))
+        ranked = sorted((self._rank(needle, place), label) for place, label in self._hits(needle))
         best = dict.fromkeys(label for _, label in ranked)
         return list(best)[:limit]
 
-    def _hits(self, wanted: str) -> Iterator[tuple[int, int]]:
-        place, hits = self._all.find(wanted), 0
+    def _hits(self, needle: str) -> Iterator[tuple[int, int]]:
+        place, hits = self._all.find(needle), 0
         while place >= 0 and hits < MOST_HITS:
             yield place, bisect_right(self._begin, place) - 1
             hits += 1
-            place = self._all.find(wanted, place + 1)
+            place = self._all.find(needle, place + 1)
 
-    def _rank(self, wanted: str, place: int) -> tuple[int, int]:
-        before, after = self._all[place - 1], self._all[place + len(wanted)]
+    def _rank(self, needle: str, place: int) -> tuple[int, int]:
+        before, after = self._all[place - 1], self._all[place + len(needle)]
         label = bisect_right(self._begin, place) - 1
         starts = before in "\n\t"
         kind = 0 if starts and after in "\n\t" else 1 if starts else 2 if not before.isalnum() else 3
