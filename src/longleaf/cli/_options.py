@@ -85,9 +85,7 @@ Separator = Annotated[
         "--separator", metavar="S", help="Separator of tags in one string; default: ';' in CSV and TSV."
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail on a faulty row; by default it is skipped and reported.")
-]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail on faulty rows instead of only reporting them.")]
 Names = Annotated[
     str | None,
     typer.Option(
@@ -135,7 +133,7 @@ Propensity = Annotated[
     typer.Option(
         "--propensity",
         metavar="A,B",
-        help="Constants of the propensity model; default: those of the model (normally 0.55,1.5).",
+        help="Constants of the propensity model; default: the model's own, normally 0.55,1.5.",
     ),
 ]
 SearchOption = Annotated[

@@ -69,7 +69,7 @@ def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
 
 
 def is_table(path: str, about_texts: dict[str, Any]) -> bool:
-    """Return whether a file holds texts, judged by options and format; reject options that contradict it."""
+    """Return whether a file holds texts, according to options and format; reject a contradiction."""
     form = data_form(path)
     if about_texts and form in (XMLC, STORE):
         found = "an XMLC file" if form == XMLC else "a folder"

@@ -57,7 +57,7 @@ def examples(problem: Problem, studies: Sequence[Study]) -> Section:
     )
     lead = (
         "A check mark is a correct suggestion. Each is shown with its probability and the number of training "
-        "rows of its label.  " + explained
+        "rows of its label. " + explained
     )
     return Section("examples", "Example rows", lead, body=join(shown))
 

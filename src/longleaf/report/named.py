@@ -167,7 +167,7 @@ def _both_lists(
         headings = (title, "training rows", "true rows", f"hits: {columns[0]} → {columns[1]}", "")
         shown = table(f"{name}-{'gained' if sign > 0 else 'lost'}", headings, rows)
         total = sum(one.gained for one in moved)
-        note = f"{len(moved):,} labels in total, {total:+,d} hits;  "
+        note = f"{len(moved):,} labels in total, {total:+,d} hits; "
         note += f"the first {min(LISTED, len(moved))} are shown." if moved else "none to show."
         lists.append(tag("div", Html(shown + tag("p", note, class_="note"))))
     return tag("div", join(lists), class_="pair")

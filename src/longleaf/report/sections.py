@@ -51,7 +51,7 @@ def draw(name: str, read: str, studies: Sequence[Study], one: Callable[[Study], 
 def long_tail(problem: Problem, studies: Sequence[Study]) -> Section:
     """Show how often labels occur."""
     read = (
-        "Each point is a label. A straight line falling on the two logarithmic axes is a long tail:  "
+        "Each point is a label. A straight line falling on the two logarithmic axes is a long tail: "
         "a few labels have most of the training rows, and most labels have few."
     )
     rows = [
@@ -152,7 +152,7 @@ def reliability(problem: Problem, studies: Sequence[Study]) -> Section:
     """Show whether probabilities are calibrated."""
     whole = (
         "How many of the suggestions with about this probability were correct. On the dashed line "
-        "probabilities are calibrated, below it the model is overconfident, above it underconfident.  "
+        "probabilities are calibrated, below it the model is overconfident, above it underconfident. "
         f"Hollow points stand for fewer than {plots.FEW} suggestions."
     )
     apart = "The suggestions for both values of tail, by frequency of the label."

@@ -31,9 +31,9 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "requested", "search_seconds", "starts")
 ORDERS = ("target", "copied", "answered", "failed", "failures")
-"""Numbers written by the supervisor: the version that all workers must load, the version of the last copy, the
-number of reload requests (``requested``, over the workers) that are done, whether the last one failed, and how
-many failed."""
+"""Numbers written by the supervisor: the version that all workers must load, the version of the last copy,
+the number of finished reload requests (of ``requested_reloads``), whether the last one failed, and how many
+failed."""
 
 
 _PLACES = {path: place for place, path in enumerate(PATHS)}

@@ -79,7 +79,7 @@ class FeedbackFile:
             full = error.errno in FULL
             raise Refusal(
                 INSUFFICIENT_STORAGE if full else UNAVAILABLE,
-                "Feedback cannot be stored now, because  "
+                "Feedback cannot be stored now, because "
                 + ("there is no space left." if full else "its file cannot be written."),
             ) from None
 

@@ -46,7 +46,7 @@ def run(settings: Settings, tell: Callable[[str], None] = lambda url: None) -> i
         url = address(listener)
         log("listening", url=url, model=settings.model, version=engine.version, workers=settings.workers)
         if not settings.api_keys and not is_loopback(listener):
-            log_warning("no API key is set: anyone who can reach this address may call", url=url)
+            log_warning("anyone who can reach this address may call: no API key is set", url=url)
         tell(url)
         return Supervisor(settings, models, engine, listener).run()
 

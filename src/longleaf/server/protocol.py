@@ -166,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._refused = True
         self._expect(None)
-        log("connection rejected", status=status)
+        log("connection refused", status=status)
         self.slot.request("other", status, 0.0)
         cycle = self.cycle
         begun = cycle is not None and cycle.response_started and not cycle.response_complete
