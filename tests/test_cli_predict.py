@@ -96,7 +96,7 @@ def test_predict_does_not_replace_what_it_reads(folder: Path, tmp_path: Path) ->
     for out in (data, tmp_path / "link.txt", gain):
         command = ("predict", folder / "model.ll", data, "--gain", gain, "-o", out)
         for force in ((), ("--force",)):
-            assert f"{out} is read by this command" in complaint(*command, *force)
+            assert f"{out} is an input of this command" in complaint(*command, *force)
     assert data.read_bytes() == (folder / "test.txt").read_bytes()
 
 

@@ -130,7 +130,7 @@ def test_a_table_whose_name_does_not_say_so_is_told_what_it_needs(tmp_path: Path
     (tmp_path / "t.txt").write_text("title,tags\nolive oil,x\nolive bread,y\n")
     command = ("train", tmp_path / "t.txt", "-o", tmp_path / "m.ll", "--trees", 1)
     said = complaint(*command)
-    assert "name its fields by --text and --tags, or let its name end in .csv" in said
+    assert "name its fields with --text and --tags, or give it a name that ends in .csv" in said
     run_well(*command, "--text", "title", "--min-df", 1)
 
 
@@ -152,7 +152,7 @@ def test_a_text_field_that_is_not_read_is_named(tmp_path: Path) -> None:
     for name, some in (("plain", rows), ("titled", titled)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
     train = ("train", "--trees", 1, "-o", tmp_path / "m.ll", "--force")
-    note = f"{tmp_path / 'titled.jsonl'}: the text is read from text and not from title; --text FIELD"
+    note = f"{tmp_path / 'titled.jsonl'}: the text is read from text and not from title; choose the field"
     assert "not from" not in run(*train, tmp_path / "plain.jsonl").stderr
     asking = (("evaluate",), ("predict", "-o", tmp_path / "answers.jsonl", "--force"))
     for command in asking:
@@ -164,7 +164,7 @@ def test_a_text_field_that_is_not_read_is_named(tmp_path: Path) -> None:
     for command in asking:
         said = run(*command, tmp_path / "m.ll", tmp_path / "plain.jsonl").stderr
         assert "30 of 30 rows lacked a text field and were read without it" in said
-        assert "must have the field 'title'; it has none" in said
+        assert "must have the field 'title'; got none" in said
 
 
 # ------------------------------------------------------------ predict
@@ -266,7 +266,7 @@ def test_evaluate_takes_other_fields_than_those_of_training(folder: Path, tmp_pa
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_texts_and_features_are_not_mixed_up(folder: Path, features: Path, command: str) -> None:
     said = complaint(command, folder / "tagger.ll", features / "test.txt")
-    assert "trained on texts; it is an XMLC file" in said
+    assert "trained on texts; got an XMLC file" in said
     said = complaint(command, features / "model.ll", folder / "test.jsonl")
     assert "must be an XMLC file" in said
     assert "--text" in complaint(command, features / "model.ll", features / "test.txt", "--text", "title")
@@ -274,4 +274,4 @@ def test_texts_and_features_are_not_mixed_up(folder: Path, features: Path, comma
 
 def test_fields_are_not_for_xmlc_files(features: Path, tmp_path: Path) -> None:
     said = complaint("train", features / "train.txt", "--text", "title", "-o", tmp_path / "m.ll")
-    assert "--text is for tables" in said
+    assert "--text needs a table" in said

@@ -41,5 +41,5 @@ def test_a_model_of_texts_learns_new_tags(folder):
 def test_what_cannot_learn_is_refused(folder):
     run_well("train", folder / "train.txt", "-o", folder / "br.ll", "--model", "br", "--threads", 1)
     refused = complaint("update", folder / "br.ll", folder / "test.txt", "-o", folder / "x.ll")
-    assert "must be a model of label trees to go on learning; it is a br" in refused
+    assert "must be a model of label trees to be updated; got a br" in refused
     assert "exists" in complaint("update", folder / "model.ll", folder / "test.txt", "-o", folder / "br.ll")

@@ -25,9 +25,7 @@ def test_a_propensity_that_does_nothing_is_said(folder: Path) -> None:
     for idle in ((), ("--tail", 0)):
         result = run(*both, *idle)
         assert result.status == 0
-        assert (
-            result.stderr == "--propensity has no effect here: it says what --tail values rare labels by.\n"
-        )
+        assert result.stderr == "--propensity has no effect here: it only applies to --tail.\n"
         assert result.stdout == run_well("predict", folder / "model.ll", folder / "test.txt")
     assert run(*both, "--tail", 1).stderr == ""
 
@@ -131,7 +129,7 @@ def test_a_checkpoint_where_the_model_shall_be_is_refused_before_reading(
     tmp_path: Path, checkpoint: str
 ) -> None:
     command = ("train", "no-such-file.txt", "-o", tmp_path / "m.ll", "--checkpoint", tmp_path / checkpoint)
-    assert "--checkpoint must be a folder outside that of -o" in complaint(*command)
+    assert "--checkpoint must be outside the folder of -o" in complaint(*command)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,7 +164,7 @@ def test_a_closed_standard_output_is_said_by_predict_and_no_matter_to_train(
 ) -> None:
     result = shell('"$@" >&-', "predict", folder / "model.ll", folder / "test.txt")
     assert result.returncode == 2
-    assert result.stderr == "longleaf: Standard output is closed; name a file by -o.\n"
+    assert result.stderr == "longleaf: Standard output is closed; name a file with -o.\n"
     result = shell('"$@" >&-', "train", folder / "train.txt", "-o", tmp_path / "m.ll", "--trees", 1)
     assert (result.returncode, result.stderr.count("\n")) == (0, 1)
     assert len(ll.load(tmp_path / "m.ll").trees_) == 1

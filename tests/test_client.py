@@ -138,12 +138,12 @@ def test_in_the_end_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     client, waits = faked(monkeypatch, [httpx.ConnectError("refused")] * 3, retries=2)
     with (
         client,
-        pytest.raises(clients.ServiceError, match="must be a longleaf service that answers; refused"),
+        pytest.raises(clients.ServiceError, match="must be a running longleaf service; refused"),
     ):
         client.suggest(["a"])
     assert len(waits) == 2
     client, _ = faked(monkeypatch, [httpx.Response(503, text="<html>")], retries=0)
-    with client, pytest.raises(clients.ServiceError, match="answered 503"):
+    with client, pytest.raises(clients.ServiceError, match="responded with status 503"):
         client.suggest(["a"])
 
 
@@ -159,7 +159,7 @@ def test_nobody_answers_on_a_closed_port() -> None:
         async with ll.AsyncClient("http://127.0.0.1:1", retries=1) as client:
             await client.suggest(["a"])
 
-    with pytest.raises(clients.ServiceError, match="must be a longleaf service that answers"):
+    with pytest.raises(clients.ServiceError, match="must be a running longleaf service"):
         asyncio.run(ask())
 
 

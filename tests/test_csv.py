@@ -98,7 +98,7 @@ def test_the_line_by_which_excel_names_the_separator_is_no_header(line, newline)
 
 
 def test_a_column_that_is_named_twice_is_refused_and_columns_without_a_name_are_not():
-    with pytest.raises(DataError, match="must name each column once; it has 'text' twice"):
+    with pytest.raises(DataError, match="must name each column once; got 'text' twice"):
         read(b"text,tags, text\na,x,b\n")
     assert read(b"text,tags,,\na,x,,\n")[0][0].text == "a"
 

@@ -215,7 +215,7 @@ def test_saving_and_loading_keep_every_bit(estimator, tmp_path):
         same(model.top_k(X, k=4, tail=0.5), loaded.top_k(X, k=4, tail=0.5))
     same(model.top_k(X, k=4), pickle.loads(pickle.dumps(loaded)).top_k(X, k=4))
     loaded.fit(X, ROWS)  # read-only arrays are no hindrance
-    with pytest.raises(ll.ModelError, match="exists already"):
+    with pytest.raises(ll.ModelError, match="already exists"):
         model.save(tmp_path / "model.ll")
     model.save(tmp_path / "model.ll", force=True)
 

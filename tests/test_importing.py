@@ -144,7 +144,7 @@ def test_without_counts_evaluation_leaves_propensities_out(data, tmp_path):
     out = tmp_path / "model.ll"
     done = run("import", MODELS / "pecos-hinge", "-o", out, "--from", "pecos")
     assert done.status == 0
-    assert "counts are not known" in done.stderr
+    assert "counts are unknown" in done.stderr
     said = run_well("evaluate", out, data)
     assert "precision" in said
     assert "propensity" not in said
@@ -164,4 +164,4 @@ def test_a_refused_import_leaves_nothing(tmp_path):
     assert "weights.bin is damaged" in complaint("import", broken, "-o", out)
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
     out.mkdir()
-    assert "exists already" in complaint("import", MODELS / "pecos-hinge", "-o", out)
+    assert "already exists" in complaint("import", MODELS / "pecos-hinge", "-o", out)

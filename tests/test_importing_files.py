@@ -237,7 +237,7 @@ def test_pecos_nodes_that_were_pruned_away_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("levels", "changes", "sentence"),
     [
-        ([TOP, BOTTOM], {"post_processor": "noop"}, "post-processor that gives probabilities"),
+        ([TOP, BOTTOM], {"post_processor": "noop"}, "post-processor of probabilities"),
         ([TOP, BOTTOM], {"is_mmap": True}, "got a compiled model"),
         ([TOP, (BOTTOM[0], [[1, 1], [1, 0], [0, 1]])], {}, "node 0 is below 2"),
         ([TOP, (BOTTOM[0], [[1, 1]])], {}, "must have 3 rows"),

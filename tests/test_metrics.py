@@ -228,7 +228,7 @@ def test_three_counts_fill_three_groups_and_no_count_is_in_two(counts):
         ({"top": [0, 1, 1]}, "top must be a 2-D array of integers; got 1-D of int64"),
         ({"top": [[0], [2], [1]]}, "top must hold labels below 2; got 2"),
         ({"top": [[0], [-2], [1]]}, "top must hold labels, or -1 for none; got -2"),
-        ({"top": [[0, 1], [-1, -1], [1, 1]]}, "top must name a label once in a row; row 2 repeats 1"),
+        ({"top": [[0, 1], [-1, -1], [1, 1]]}, "top must name a label only once per row; row 2 repeats 1"),
         ({"inverse_propensity": [1.0]}, "inverse_propensity must have 2 numbers, one per label; got 1"),
         ({"inverse_propensity": [1.0, np.nan]}, "inverse_propensity must hold finite .* got nan for label 1"),
         (

@@ -60,7 +60,7 @@ def change_meta(**changes):
         (lambda body: body.update(format_version=99), "newer longleaf"),
         (lambda body: body.update(kind="oak"), "kind 'oak'"),
         (change_meta(trees=0), r"model\.json's meta\.trees must be at least 1; got 0\."),
-        (change_meta(trees=3), r"tree2/first_child\.npy must be there; it is not\."),
+        (change_meta(trees=3), r"tree2/first_child\.npy must exist; got no such array\."),
         (change_meta(trees=10**12), r"model\.json's meta\.trees must be at least 1 and at most"),
         (change_meta(trees="two"), r"meta\.trees must be a whole number; got 'two'\."),
         (change_meta(params={"bark": 1}), r"meta\.params must have no fields but .* got 'bark'\."),
@@ -85,7 +85,7 @@ def change_meta(**changes):
         (change_meta(deep=json.loads("[" * 40 + "]" * 40)), "must be nested at most 32 deep"),
         (
             lambda body: body["meta"].pop("origin"),
-            r"model\.json's meta must have the field origin; it has none",
+            r"model\.json's meta must have the field origin; got none",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_verifying_reads_the_weights_which_loading_leaves_for_later(originals, f
 
 def test_tags_that_are_not_what_a_tagger_needs_are_refused(originals, forge):
     data, offsets = (np.array([ord(letter) for letter in "aabcdefg"], np.uint8), np.arange(9))
-    with pytest.raises(ll.ModelError, match="tags must differ from each other"):
+    with pytest.raises(ll.ModelError, match="tags must be distinct"):
         ll.load(forge("tagger", **{"tags/bytes": data, "tags/offsets": offsets}))
     with pytest.raises(ll.ModelError, match="as many tags as names; got 8 and 2"):
         ll.load(forge("named", **{"names/tags/bytes": data, "names/tags/offsets": offsets}))
@@ -78,7 +78,7 @@ def test_tags_that_are_not_what_a_tagger_needs_are_refused(originals, forge):
 
 def test_words_that_are_no_vocabulary_are_refused_when_they_are_needed_and_by_verifying(originals, forge):
     terms = np.array(ll.load(originals / "tagger").vectorizer_.term_bytes_)
-    for value, message in ((0xFF, "must be UTF-8"), (ord("a"), "must differ from each other")):
+    for value, message in ((0xFF, "must be UTF-8"), (ord("a"), "must be distinct")):
         path = forge("tagger", **{"vectorizer/term_bytes": np.full_like(terms, value)})
         with pytest.raises(ll.ModelError, match=message):
             ll.load(path, verify=True)

@@ -104,7 +104,7 @@ def test_a_faulty_split_file_is_named_with_its_line(tmp_path, change, message):
         ({"a_train.txt": TRAIN, "b_train.txt": TRAIN}, "one file of each kind; got a_train.txt and b_train"),
         ({"a.txt": TRAIN, "a.txt.gz": TRAIN}, "must hold a.txt once"),
         ({k: v for k, v in APART.items() if k != "tst_X_Y.txt"}, "must also hold tst_X_Y.txt"),
-        (APART | {"trn_X_Y.txt": "1 5\n1:1\n"}, "of train must have one number of rows; got 3 and 1"),
+        (APART | {"trn_X_Y.txt": "1 5\n1:1\n"}, "of train must have the same number of rows; got 3 and 1"),
         ({"train.txt": TRAIN, "test.txt": "1 9 5\n0 0:1\n"}, "same number of features; got 4 and 9"),
     ],
 )

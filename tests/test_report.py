@@ -41,7 +41,7 @@ def features(folder: Path) -> str:
         "report", folder / "model.ll", folder / "test.txt", "-o", out, *FAST, "--names", folder / "names.tsv",
         "--figures", folder / "figures",
     )  # fmt: skip
-    assert said.startswith(f"{out}: 30 rows judged")
+    assert said.startswith(f"{out}: 30 rows evaluated")
     return out.read_text()
 
 

@@ -83,7 +83,7 @@ def test_without_matplotlib_one_sentence_says_what_to_install(folder: Path, tmp_
         (("tagger.ll", "-", "--against", "fewer.ll"), "must be a file"),
         (("model.ll", "test.txt", "-k", "0"), "-k"),
         (("model.ll", "test.txt", "--propensity", "1"), "--propensity"),
-        (("model.ll", "test.txt", "--figures", "nowhere/deep"), "folder above"),
+        (("model.ll", "test.txt", "--figures", "nowhere/deep"), "parent folder"),
         (("model.ll", "test.txt", "--figures", "train.txt"), "must be a folder"),
         (("model.ll", "test.txt", "--text", "title"), "--text"),
     ],

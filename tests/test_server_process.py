@@ -106,7 +106,7 @@ def test_a_broken_model_is_refused_and_the_old_one_stays(model: Path) -> None:
         answer = running.call("/v1/reload", {})
         assert answer.status == 409
         assert answer.error == (
-            "The old model stays, because the new one cannot be read; the service's log says why."
+            "The old model stays, because the new one cannot be read; see the service's log."
         )
         reasons = [line["reason"] for line in running.log if line["event"] == "reload failed"]
         assert [str(model) in reason for reason in reasons] == [True]

@@ -32,7 +32,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 BAD = {
     "no JSON": (b"{", 400, "The body must be JSON"),
-    "not a number": (b'{"texts": ["a"], "tail": NaN}', 400, "NaN is no JSON"),
+    "not a number": (b'{"texts": ["a"], "tail": NaN}', 400, "NaN is not JSON"),
     "very deep": (b"[" * 9000, 400, "The body must be JSON"),
     "a list": ([], 400, "must be a JSON object; got a list"),
     "nothing": ({}, 422, "Either texts or vectors must be given; got neither"),

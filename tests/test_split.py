@@ -60,7 +60,7 @@ def test_frequent_labels_give_exactly_the_shares_that_were_asked_for() -> None:
 
 
 def test_shares_that_leave_no_training_are_refused() -> None:
-    with pytest.raises(ValueError, match="below 1 together"):
+    with pytest.raises(ValueError, match="sum to less than 1"):
         split_rows([[0], [1]], 0.5, 0.5)
     with pytest.raises(ValueError, match="dev"):
         split_rows([[0], [1]], -0.1)

@@ -188,7 +188,7 @@ def test_a_path_taken_while_writing_is_not_overwritten(tmp_path, monkeypatch, tw
         publish(*arguments, **options)
 
     monkeypatch.setattr(_replace, "publish", late)
-    with pytest.raises(ModelExistsError, match="came into being"):
+    with pytest.raises(ModelExistsError, match="was created while it was being written"):
         save(path, 2)
     assert found(path) == 1
     assert os.listdir(tmp_path) == ["m"]

@@ -30,7 +30,7 @@ def test_a_missing_path_is_a_clear_error(tmp_path):
 
 def test_a_file_is_not_a_model(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(ModelError, match="A longleaf model is a folder"):
+    with pytest.raises(ModelError, match="A longleaf model must be a folder"):
         load_folder(tmp_path / "file")
 
 
@@ -70,8 +70,8 @@ def test_a_bad_manifest_is_a_clear_error(model, content, message):
         ({"dtype": "|O"}, "dtype must be one of"),
         ({"dtype": ">i4"}, "dtype must be one of"),
         ({"dtype": 4}, "must have a dtype"),
-        ({"dtype": "<f4"}, "its header differs"),
-        ({"shape": [1, 5]}, "its header differs"),
+        ({"dtype": "<f4"}, "must have the header of"),
+        ({"shape": [1, 5]}, "must have the header of"),
         ({"shape": [6]}, "must have 152 bytes"),
         ({"shape": [-5]}, "possible shape"),
         ({"shape": [5.0]}, "possible shape"),
@@ -95,7 +95,7 @@ def test_a_manifest_that_lies_about_an_array_is_a_clear_error(model, change, mes
 def test_a_manifest_cannot_lead_out_of_its_folder(model, name):
     shutil.copy(model / "counts.npy", model.parent / "outside.npy")
     edit_manifest(model, lambda body: body["arrays"].update({name: body["arrays"]["counts"]}))
-    with pytest.raises(ModelError, match="An array's name must be letters"):
+    with pytest.raises(ModelError, match="An array's name must be words of letters"):
         load_folder(model)
 
 

@@ -169,7 +169,7 @@ def test_neither_a_model_nor_a_store_takes_the_others_place(rows: Path, tmp_path
     run_well("train", rows / "b.txt", "-o", tmp_path / "m.ll", "--trees", 1)
     assert "holds a model" in complaint("convert", rows / "b.txt", "-o", tmp_path / "m.ll", "--force")
     assert "holds data" in complaint("train", rows / "b.txt", "-o", tmp_path / "store", "--force")
-    assert "exists already" in complaint("convert", rows / "b.txt", "-o", tmp_path / "store")
+    assert "already exists" in complaint("convert", rows / "b.txt", "-o", tmp_path / "store")
     run_well("convert", rows / "all.txt", "-o", tmp_path / "store", "--force")
     assert ll.load_store(tmp_path / "store").X.shape[0] == 300
     with pytest.raises(ll.ModelError, match="must be a store"):

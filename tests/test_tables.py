@@ -193,7 +193,7 @@ def test_a_missing_column_is_an_error_that_lists_the_columns(tmp_path):
         (b"", "must begin with a line that names its columns"),
         (b"text,tags\n", "must have at least one row"),
         (b'{"text": "a"}\n', "None of the 1 rows could be used. <input>, line 1: must have tags"),
-        (b'[{"text": "a"}]', "must hold one JSON object a line; it begins with an array"),
+        (b'[{"text": "a"}]', "must hold one JSON object per line; got an array"),
     ],
 )
 def test_a_table_of_nothing_is_an_error(content, says):

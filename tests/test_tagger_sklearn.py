@@ -115,7 +115,7 @@ def test_a_saved_tagger_answers_bit_for_bit(tmp_path, estimator):
     assert loaded.get_params()["vectorizer__ngram_range"] == (1, 2)
     assert clone(loaded).fit(TEXTS, TAGS).suggest(TEXTS) == model.suggest(TEXTS)
     assert pickle.loads(pickle.dumps(loaded)).suggest(TEXTS[:2]) == model.suggest(TEXTS[:2])
-    with pytest.raises(ll.ModelError, match="exists already"):
+    with pytest.raises(ll.ModelError, match="already exists"):
         loaded.save(tmp_path / "m.ll")
     loaded.save(tmp_path / "m.ll", force=True)
 
@@ -124,5 +124,5 @@ def test_parts_that_do_not_fit_together_are_not_loaded(tmp_path):
     mixed = ll.Tagger(small()).fit(TEXTS, TAGS)
     mixed.vectorizer_ = ll.TextVectorizer().fit(["a few words"])
     mixed.save(tmp_path / "m.ll")
-    with pytest.raises(ll.ModelError, match="is not a whole model"):
+    with pytest.raises(ll.ModelError, match="is not a complete model"):
         ll.load(tmp_path / "m.ll")

@@ -261,7 +261,7 @@ def test_an_unknown_metric_is_refused(metric: Any) -> None:
         ({"dev_share": 0.0}, "held out"),
         ({"dev": (np.ones((2, 3)), np.ones((2, 10)))}, "8 features"),
         ({"dev": (np.ones((2, 8)), np.ones((3, 10)))}, "same number of rows"),
-        ({"dev": (np.ones((2, 8)), np.zeros((2, 10)))}, "to judge by"),
+        ({"dev": (np.ones((2, 8)), np.zeros((2, 10)))}, "development rows"),
     ],
 )
 def test_what_cannot_work_is_refused(change: dict[str, Any], must_say: str) -> None:

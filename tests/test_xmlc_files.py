@@ -55,7 +55,7 @@ def test_a_compressed_file_cut_short_is_refused(tmp_path, form):
     path.write_bytes(COMPRESS[form](PLAIN)[:-9])
     with pytest.raises(DataError) as caught:
         load_xmlc(path)
-    assert str(caught.value) == f"{path} is cut short: its {form} data have no end."
+    assert str(caught.value) == f"{path} is truncated: its {form} data have no end."
 
 
 @pytest.mark.parametrize("form", ["gz", "xz", "bz2"])

@@ -1,4 +1,4 @@
-"""A tagger as plain JSON and arrays, and back."""
+"""Converting a tagger to plain JSON and arrays, and back."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def to_arrays(
     names: Mapping[str, str] | None,
     fields: Mapping[str, Any],
 ) -> tuple[dict[str, Any], Arrays]:
-    """Give everything that a fitted tagger is, the parts nested under their names."""
+    """Return the state of a fitted tagger, with its components nested under their names."""
     if type(vectorizer) is not TextVectorizer:
         raise ModelError(
             f"vectorizer must be longleaf's TextVectorizer to be saved; got {type(vectorizer).__name__}, "
-            "which only pickle could hold: save tagger.estimator_ and keep the vectorizer yourself."
+            "which only pickle can store: save tagger.estimator_ and store the vectorizer separately."
         )
     if type(estimator) is not ESTIMATORS.get(estimator.kind):
         raise ModelError(f"estimator must be a PLT or BR to be saved; got {type(estimator).__name__}.")
@@ -78,15 +78,15 @@ SCHEMA = Object(
         ),
     }
 )
-"""What ``model.json`` must hold of a tagger; its estimator and its vectorizer check their own."""
+"""The schema of a tagger in ``model.json``; its estimator and vectorizer check their own fields."""
 
 
 def from_folder(folder: Folder) -> dict[str, Any]:
-    """Give the attributes of the tagger that `to_arrays` turned into arrays."""
+    """Return the attributes of a tagger from the result of `to_arrays`."""
     SCHEMA(folder.meta, folder.meta_name)
     inner = folder.meta["estimator"]
-    part = Folder(inner["kind"], inner["meta"], folder.part("estimator"), "estimator/")
-    estimator = ESTIMATORS[inner["kind"]]._from_folder(part)
+    component = Folder(inner["kind"], inner["meta"], folder.part("estimator"), "estimator/")
+    estimator = ESTIMATORS[inner["kind"]]._from_folder(component)
     try:
         vectorizer = TextVectorizer.from_state(folder.meta["vectorizer"], folder.part("vectorizer"))
     except ValueError as error:
@@ -95,23 +95,23 @@ def from_folder(folder: Folder) -> dict[str, Any]:
     if len(tags) != estimator.n_labels_ or vectorizer.idf_.size != estimator.n_features_in_:
         raise ModelError(
             f"its estimator must have {len(tags)} labels and {vectorizer.idf_.size} features, as tags and "
-            f"vectorizer have; it has {estimator.n_labels_} and {estimator.n_features_in_}."
+            f"vectorizer have; got {estimator.n_labels_} and {estimator.n_features_in_}."
         )
     numbers = {tag: number for number, tag in enumerate(tags)}
     if len(numbers) != len(tags):
-        raise ModelError("tags must differ from each other.")
+        raise ModelError("tags must be distinct.")
     return {
         "estimator_": estimator,
         "vectorizer_": vectorizer,
         "classes_": as_objects(tags),
-        "_numbers": numbers,  # that suggesting would have to make
+        "_numbers": numbers,  # cached for suggestions
         "fields_": folder.meta["fields"],
         "names": _names(folder),
     }
 
 
 def _names(folder: Folder) -> dict[str, str] | None:
-    """Give the readable names of tags, if there are any."""
+    """Return the readable names of tags, if there are any."""
     if not any(name.startswith("names/") for name in folder.arrays):
         return None
     tags, names = _unpacked(folder, "names/tags"), _unpacked(folder, "names/names")

@@ -1,4 +1,4 @@
-"""Asking a longleaf service from Python, with the words of `longleaf.Tagger`. Needs the extra ``serve``."""
+"""Clients for a longleaf service, with the interface of `longleaf.Tagger`; require the extra ``serve``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ except ModuleNotFoundError:
     ) from None
 
 TRY_AGAIN = frozenset({429, 502, 503, 504})
-"""Answers after which another try may go better."""
+"""Status codes after which a retry may succeed."""
 INVALID = frozenset({400, 413, 422})
-"""Answers that say that what was asked for cannot be."""
+"""Status codes of an invalid request."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
 Suggestions = list[list[Suggestion]]
@@ -33,15 +33,15 @@ Answer = httpx.Response | httpx.TransportError
 
 
 class ServiceError(RuntimeError):
-    """The service could not be reached, or refused; ``status`` is its answer's, 0 if there was none."""
+    """The service could not be reached or failed; ``status`` is that of its response, 0 if there was none."""
 
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
 
 
-class _Asking:
-    """What both clients share: how a question is put, and what an answer means."""
+class _BaseClient:
+    """What both clients share: building requests and interpreting responses."""
 
     _connect: ClassVar[Callable[..., Any]]
     _http: Any
@@ -66,12 +66,12 @@ class _Asking:
             base_url=self.url,
             timeout=timeout,
             headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
-            trust_env=not _is_loopback(url),  # no proxy leads back to this machine
+            trust_env=not _is_loopback(url),  # a proxy cannot reach this machine
         )
 
     def _bodies(self, rows: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Cut texts, or the rows of a matrix, into requests."""
-        wishes = {name: _plain(value) for name, value in options.items() if value is not None}
+        """Split texts, or the rows of a matrix, into request bodies."""
+        fields = {name: _plain(value) for name, value in options.items() if value is not None}
         if sp.issparse(rows):
             name, listed = "vectors", _vectors(rows)
         elif isinstance(rows, str | bytes):
@@ -79,35 +79,35 @@ class _Asking:
         else:
             name, listed = "texts", list(rows)
         for begin in range(0, len(listed), self.batch):
-            yield wishes | {name: listed[begin : begin + self.batch]}
+            yield fields | {name: listed[begin : begin + self.batch]}
 
-    def _is_worth_another(self, answer: Answer, attempt: int) -> bool:
-        may_go_better = isinstance(answer, httpx.TransportError) or answer.status_code in TRY_AGAIN
-        return may_go_better and attempt < self.retries
+    def _should_retry(self, answer: Answer, attempt: int) -> bool:
+        may_succeed = isinstance(answer, httpx.TransportError) or answer.status_code in TRY_AGAIN
+        return may_succeed and attempt < self.retries
 
     def _wait(self, attempt: int, answer: Answer) -> float:
-        """Say how long to wait before the next try: longer each time, never all callers at once."""
+        """Return the seconds to wait before the next try: exponential backoff with jitter."""
         headers = {} if isinstance(answer, httpx.TransportError) else answer.headers
-        asked = str(headers.get("retry-after", ""))
+        requested = str(headers.get("retry-after", ""))
         wait: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (0.5 + random.random() / 2)
-        return min(LONGEST_WAIT, max(wait, float(asked))) if asked.isdigit() else wait
+        return min(LONGEST_WAIT, max(wait, float(requested))) if requested.isdigit() else wait
 
     def _result(self, answer: Answer) -> Any:
         if isinstance(answer, httpx.TransportError):
             reason = str(answer) or type(answer).__name__
-            raise ServiceError(f"{self.url} must be a longleaf service that answers; {reason}.")
+            raise ServiceError(f"{self.url} must be a running longleaf service; {reason}.")
         if answer.is_success:
             return answer.json()
         try:
             sentence = str(answer.json()["error"])
         except (ValueError, KeyError, TypeError):
-            sentence = f"{self.url} answered {answer.status_code}."
+            sentence = f"{self.url} responded with status {answer.status_code}."
         if answer.status_code in INVALID:
             raise ValueError(sentence)
         raise ServiceError(sentence, answer.status_code)
 
 
-class Client(_Asking):
+class Client(_BaseClient):
     """A longleaf service at a URL.
 
     Parameters
@@ -115,12 +115,12 @@ class Client(_Asking):
     url : str
         For instance ``http://127.0.0.1:8000``.
     timeout : float
-        Seconds for connecting, and for each answer.
+        Seconds for connecting, and for each response.
     retries : int
-        How often a request is tried again after a lost connection, or when the service is busy. All requests
-        may be repeated safely.
+        Number of retries after a lost connection, or when the service is busy. All requests can be repeated
+        safely.
     batch : int
-        Texts a request; more are sent in several.
+        Texts per request; more are sent in several requests.
     api_key : str, optional
         Printable ASCII characters.
 
@@ -140,7 +140,7 @@ class Client(_Asking):
         ----------
         texts : iterable of str, or sparse matrix [rows, features]
         k : int
-            How many tags a text.
+            Number of tags per text.
         **options
             ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``, ``search``,
             ``beam`` and ``threshold``.
@@ -148,19 +148,19 @@ class Client(_Asking):
         Raises
         ------
         ValueError
-            If the service cannot do what is asked.
+            If the request is invalid.
         ServiceError
-            If it cannot be reached, or refuses.
+            If the service cannot be reached or fails.
         """
         bodies = self._bodies(texts, {"k": k} | options)
         return [one for body in bodies for one in _suggestions(self._call("POST", "/v1/suggest", body))]
 
     def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Say which words spoke for a tag: the answer of ``POST /v1/explain``."""
+        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``."""
         return dict(self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
 
     def model(self) -> dict[str, Any]:
-        """Say what is served: the answer of ``GET /v1/model``."""
+        """Describe the model that is served; return the response of ``GET /v1/model``."""
         return dict(self._call("GET", "/v1/model"))
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class Client(_Asking):
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         attempt = 0
-        while self._is_worth_another(answer := self._try(method, path, body), attempt):
+        while self._should_retry(answer := self._try(method, path, body), attempt):
             time.sleep(self._wait(attempt, answer))
             attempt += 1
         return self._result(answer)
@@ -187,7 +187,7 @@ class Client(_Asking):
         self.close()
 
 
-class AsyncClient(_Asking):
+class AsyncClient(_BaseClient):
     """A longleaf service at a URL, for ``await``; see `Client`."""
 
     _connect = httpx.AsyncClient
@@ -200,11 +200,11 @@ class AsyncClient(_Asking):
         return [one for answer in answers for one in _suggestions(answer)]
 
     async def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Say which words spoke for a tag: the answer of ``POST /v1/explain``."""
+        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``."""
         return dict(await self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
 
     async def model(self) -> dict[str, Any]:
-        """Say what is served: the answer of ``GET /v1/model``."""
+        """Describe the model that is served; return the response of ``GET /v1/model``."""
         return dict(await self._call("GET", "/v1/model"))
 
     async def close(self) -> None:
@@ -213,7 +213,7 @@ class AsyncClient(_Asking):
 
     async def _call(self, method: str, path: str, body: Any = None) -> Any:
         attempt = 0
-        while self._is_worth_another(answer := await self._try(method, path, body), attempt):
+        while self._should_retry(answer := await self._try(method, path, body), attempt):
             await asyncio.sleep(self._wait(attempt, answer))
             attempt += 1
         return self._result(answer)
@@ -256,7 +256,7 @@ def _vectors(X: Any) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn sets, tuples and other iterables of tags into lists."""
+    """Convert sets, tuples and other iterables of tags to lists."""
     return value if isinstance(value, str | int | float | Mapping) else list(value)
 
 

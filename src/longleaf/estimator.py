@@ -162,7 +162,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.trains_by_units:
                 raise ValueError(
-                    f"{name} must be None for {type(self).__name__}, whose training does not fall into units."
+                    f"{name} must be None for {type(self).__name__}, whose training cannot be split into units."
                 )
         if y is None:
             raise ValueError(

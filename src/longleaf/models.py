@@ -1,4 +1,4 @@
-"""Reading any model back."""
+"""Loading models of any kind."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimator | Tagger:
-    """Open a saved model; its arrays are memory-mapped, and nothing is ever unpickled.
+    """Load a saved model; its arrays are memory-mapped, and nothing is ever unpickled.
 
     Parameters
     ----------
     path : str or path
         The model's folder.
     verify : bool
-        Whether to check every byte, and all that the weights and words say; sizes, format, settings and the
-        trees' structure are always checked.
+        Whether to check every byte, and the contents of the weights and the vocabulary; sizes, format,
+        settings and the structure of the trees are always checked.
 
     Raises
     ------
     ModelError
-        If the folder is not a whole model that this version can read.
+        If the folder is not a complete model that this version can read.
     """
     folder = load_folder(path, verify=verify)
     if folder.kind not in KINDS:
@@ -43,15 +43,15 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimato
         if verify:
             _verify(model)
     except ValueError as error:
-        raise ModelError(f"{os.fspath(path)} is not a whole model: {error}") from error
+        raise ModelError(f"{os.fspath(path)} is not a complete model: {error}") from error
     return model
 
 
 def _verify(model: LabelEstimator | Tagger) -> None:
-    """Check all that is otherwise not looked at before it is needed."""
+    """Check everything that is otherwise only checked when it is first used."""
     if isinstance(model, Tagger):
         vectorizer = model.vectorizer_
         if vectorizer.hashing is None and len(vectorizer.vocabulary_) != vectorizer.idf_.size:
-            raise ModelError("the terms of its vectorizer must differ from each other.")
+            raise ModelError("the terms of its vectorizer must be distinct.")
         model = model.estimator_
     model._verify()

@@ -1,4 +1,4 @@
-"""Rows on disk, opened without reading them; and texts brought there."""
+"""Opening stores of rows without reading them, and converting texts to stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BATCH_TEXTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """Features and labels of a store, memory-mapped: pages are read when they are used, and dropped again.
+    """Features and labels of a store, memory-mapped: pages are read when used, and can be evicted.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Store:
     Y : csr_matrix of float32 [rows, labels]
         Ones where a row has a label.
     tags : array of str objects [labels], or None
-        The labels' tags, where the store was made of texts.
+        The labels' tags, if the store was made from texts.
     vectorizer : TextVectorizer or None
-        What turned the texts into features.
+        The vectorizer that created the features.
     meta : dict
-        Where the rows came from.
+        The provenance of the rows.
     """
 
     X: Any
@@ -58,9 +58,9 @@ class Store:
     meta: dict[str, Any]
 
     def tagger(self, estimator: LabelEstimator, names: Mapping[str, str] | None = None) -> Tagger:
-        """Give the tagger of an estimator that was trained on ``X`` and ``Y``, as if on the texts."""
+        """Return a tagger for an estimator trained on ``X`` and ``Y``, as if trained on the texts."""
         if self.tags is None or self.vectorizer is None:
-            raise ValueError("The store must be made of texts to give a tagger; it was made of features.")
+            raise ValueError("The store must be made from texts to return a tagger; got a store of features.")
         tagger = Tagger(estimator, self.vectorizer, names)
         tagger.estimator_, tagger.vectorizer_ = estimator, self.vectorizer
         tagger.classes_, tagger.fields_ = self.tags, self.meta["fields"]
@@ -68,7 +68,7 @@ class Store:
 
 
 def is_store(path: StrPath) -> bool:
-    """Tell whether a path is the folder of a store."""
+    """Return whether a path is the folder of a store."""
     if not Path(path).is_dir():
         return False
     try:
@@ -78,29 +78,29 @@ def is_store(path: StrPath) -> bool:
 
 
 def load_store(path: StrPath, *, verify: bool = False) -> Store:
-    """Open a store; its arrays are mapped, not read, so that data larger than memory can be trained on.
+    """Open a store; its arrays are memory-mapped, so data may be larger than memory.
 
     Parameters
     ----------
     path : str or path
-        A folder that ``longleaf convert`` or `longleaf.save_store` wrote.
+        A folder written by ``longleaf convert`` or `longleaf.save_store`.
     verify : bool
-        Whether to read every byte and compare it with the checksums.
+        Whether to verify the checksums of all files.
 
     Raises
     ------
     ModelError
-        If the folder is not a whole store.
+        If the folder is not a complete store.
     """
     folder = load_folder(path, verify=verify)
     if folder.kind != DATA:
-        raise ModelError(f"{path} must be a store of rows; it holds a model of kind {folder.kind!r}.")
+        raise ModelError(f"{path} must be a store of rows; got a model of kind {folder.kind!r}.")
     try:
         return _opened(folder)
     except KeyError as error:
-        raise ModelError(f"{path} is not a whole store: it must have {error}.") from error
+        raise ModelError(f"{path} is not a complete store: it must have {error}.") from error
     except (TypeError, ValueError) as error:
-        raise ModelError(f"{path} is not a whole store: {error}") from error
+        raise ModelError(f"{path} is not a complete store: {error}") from error
 
 
 def _opened(folder: Folder) -> Store:
@@ -120,16 +120,15 @@ def _opened(folder: Folder) -> Store:
     return Store(X, Y, tags, vectorizer, meta)
 
 
-def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
-    """Give a CSR matrix around mapped arrays; ``indptr`` alone is read, and copied to the width SciPy wants.
+def _mapped(arrays: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str) -> Any:
+    """Return a CSR matrix of mapped arrays; only ``indptr`` is read, and copied to the width of SciPy.
 
-    The indices are not looked at before something needs them, like the pages that they are on: whoever takes
-    a matrix checks it.
+    The indices are not read before they are used; functions that take a matrix check them.
     """
-    indptr, indices = part["indptr"], part["indices"]
-    data = part.get("data", np.broadcast_to(np.float32(1), indices.shape))
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    data = arrays.get("data", np.broadcast_to(np.float32(1), indices.shape))
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or data.dtype != np.float32:
-        raise ValueError(f"the arrays of {name} have other types than a store has.")
+        raise ValueError(f"the arrays of {name} have other dtypes than those of a store.")
     if indptr.shape != (shape[0] + 1,) or indices.ndim != 1 or data.shape != indices.shape:
         raise ValueError(f"the arrays of {name} do not fit together.")
     fault = indptr_fault(indptr, len(indices))
@@ -140,7 +139,7 @@ def _mapped(part: dict[str, npt.NDArray[Any]], shape: tuple[int, int], name: str
         indptr = indptr.astype(np.int32)
     make: Any = sp.csr_matrix
     matrix = make(shape, dtype=np.float32)
-    # not by the constructor, which widens the indices of more than 2**31 entries by a copy
+    # the constructor would copy the indices of more than 2**31 entries to widen them
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
 
@@ -153,18 +152,18 @@ def convert_texts(
     *,
     force: bool = False,
 ) -> None:
-    """Write texts and tags as a store, reading them twice: once for the vocabulary, once for the rows.
+    """Convert texts and tags to a store, reading them twice: once for the vocabulary, once for the rows.
 
     Parameters
     ----------
     open_records : callable
-        Begins to read; called twice. Memory is held for the vocabulary and the numbers of the tags only.
+        Returns the records; called twice. Only the vocabulary and the numbers of the tags are kept in memory.
     path, force
         As in `longleaf.save_store`.
     vectorizer : TextVectorizer
-        It is fitted here.
+        It is fitted by this function.
     meta : callable
-        Gives what else to note of where the rows came from, ``fields`` included; called at the end.
+        Returns further metadata on the provenance of the rows, including ``fields``; called at the end.
     """
 
     def fill(folder: Path) -> Manifest:
@@ -177,7 +176,7 @@ def convert_texts(
                 writer.add_features(X.indptr, X.indices, X.data)
             if writer.n_rows != Y.shape[0]:
                 raise DataError(
-                    f"The texts must be {Y.shape[0]} again when they are read again; got {writer.n_rows}."
+                    f"There must be the same {Y.shape[0]} texts in the second reading; got {writer.n_rows}."
                 )
             writer.add_labels(Y.indptr, Y.indices)
             parameters, state = vectorizer.state()

@@ -1,4 +1,4 @@
-"""Everything that a caller can get wrong is caught here."""
+"""Validation of arguments: labels, predictions, features and numbers."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ from longleaf._validation.sparse import check_ranges, check_structure
 LabelsLike: TypeAlias = Any
 """Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
 
-_LONGEST_ROW = 1e18  # a 32-bit float holds its square
+_LONGEST_ROW = 1e18  # its square fits a 32-bit float
 
 
 def is_label_lists(Y: LabelsLike) -> bool:
-    """Tell a list of label lists from a matrix: arrays of numbers are matrices, Python lists never are."""
+    """Return whether labels are a list of label lists: arrays of numbers are matrices, Python lists never."""
     return isinstance(Y, list | tuple) or (isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 1)
 
 
 def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y") -> sp.csr_array:
-    """Bring the labels of some rows into one form, leaving the caller's object as it is.
+    """Convert the labels of rows to an indicator matrix, without modifying the caller's object.
 
     Parameters
     ----------
     Y : scipy.sparse matrix or array, dense array [rows, labels], or list of label lists
-        In a matrix, every entry above zero is a label of its row, however large; none may be below. A sparse
-        one says by its pattern which labels a row has, and may have weights there; a dense one must hold
-        whole numbers, as fractions are scores or measurements: which are labels the caller must say, as by
+        In a matrix, every entry above zero is a label of its row, whatever its value; negative entries are
+        invalid. The entries of a sparse matrix may be weights; a dense one must hold whole numbers, because
+        fractions are scores or measurements, which the caller must convert to labels, for instance by
         ``Y > 0.5``.
-        A list (or tuple, or array of objects) holds the label numbers of each row, in any order.
+        A list (or tuple, or array of objects) contains the label numbers of each row, in any order.
     n_labels : int, optional
-        How many labels there must be. Left out, a matrix has its columns and lists end at the largest label.
+        Required number of labels. By default that of a matrix's columns, or for lists the largest label
+        plus one.
     name : str
-        What to call ``Y`` in errors.
+        Name of ``Y`` in error messages.
 
     Returns
     -------
     scipy.sparse.csr_array, float32 [rows, labels]
-        Ones at the labels; int32 indices (int64 beyond 2**31 labels in all), sorted and without repetition.
-        What has this form already is not copied: leave the result as it is.
+        Ones at the labels; int32 indices (int64 above 2**31 entries), sorted and without duplicates. A matrix
+        that already has this form is not copied, so the result must not be modified.
     """
     if sp.issparse(Y):
         check_structure(Y, name)
@@ -62,7 +63,7 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
     indicator = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
     indicator.sum_duplicates()
     indicator.data[:] = 1.0
-    if indicator.nnz <= MOST_LABELS:  # one width for both, as SciPy needs it
+    if indicator.nnz <= MOST_LABELS:  # SciPy needs the same width for both
         indicator.indices = indicator.indices.astype(np.int32, copy=False)
         indicator.indptr = indicator.indptr.astype(np.int32, copy=False)
     return indicator
@@ -71,16 +72,16 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
 def check_top(
     top: Any, n_rows: int, n_labels: int | None = None, *, name: str = "top"
 ) -> npt.NDArray[np.int64]:
-    """Give the predicted labels as int64 [rows, k], padded with -1.
+    """Return the predicted labels as int64 [rows, k], padded with -1.
 
     Parameters
     ----------
     top : object with ``labels``, or int array [rows, k]
-        The best label of a row first; -1 fills a row that has fewer than k.
+        The labels of each row, best first; -1 pads a row with fewer than k.
     n_rows, n_labels : int
-        What the true labels have; ``n_labels`` is not checked when left out.
+        Those of the true labels; ``n_labels`` is optional.
     name : str
-        What to call ``top`` in errors.
+        Name of ``top`` in error messages.
     """
     labels = np.asarray(getattr(top, "labels", top))
     if labels.ndim != 2 or labels.dtype.kind not in "iu":
@@ -96,14 +97,16 @@ def check_top(
     repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if repeated.any():
         row, place = np.argwhere(repeated)[0]
-        raise ValueError(f"{name} must name a label once in a row; row {row} repeats {ordered[row, place]}.")
+        raise ValueError(
+            f"{name} must name a label only once per row; row {row} repeats {ordered[row, place]}."
+        )
     return labels
 
 
 def check_per_label(
     values: npt.ArrayLike, n_labels: int | None, name: str, *, high: float = np.inf
 ) -> npt.NDArray[np.float64]:
-    """Return one finite number from 0 to ``high`` per label as float64 [labels]."""
+    """Check and return one finite number from 0 to ``high`` per label, as float64 [labels]."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -123,7 +126,7 @@ _Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]
 
 
 def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
-    """Rows and columns of the non-zero entries of a sparse or dense matrix, and its shape."""
+    """Return rows and columns of the nonzero entries of a sparse or dense matrix, and its shape."""
     matrix: Any = Y if sp.issparse(Y) else np.asarray(Y)
     if matrix.dtype == object and matrix.ndim == 2:
         try:
@@ -137,12 +140,12 @@ def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
         )
     if n_labels is not None and matrix.shape[1] != n_labels:
         raise ValueError(f"{name} must have {n_labels} labels; got {matrix.shape[1]}.")
-    # COO keeps repeated entries apart, so that no sum of theirs leaves its type and becomes a zero.
+    # COO keeps duplicate entries separate, so that their sum cannot overflow to zero.
     entries = sp.coo_array(matrix)
     finite = np.isfinite(entries.data)
     if not finite.all():
         raise ValueError(f"{name} must hold finite numbers; got {entries.data[~finite][0]}.")
-    if entries.data.size and entries.data.min() < 0:  # -1 for "no", as some write it, would pass for a label
+    if entries.data.size and entries.data.min() < 0:  # -1, which some use for "no", would count as a label
         raise ValueError(
             f"{name} must hold 0 for a label that a row lacks and a number above 0 for one that it has; "
             f"got {entries.data.min():g}."
@@ -157,7 +160,7 @@ def _pairs_of_matrix(Y: Any, n_labels: int | None, name: str) -> _Pairs:
 
 
 def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
-    """Rows and labels of a list of label lists, and the shape of their matrix."""
+    """Return rows and labels of a list of label lists, and the shape of their matrix."""
     must = f"{name} must hold a list of label numbers for every row"
     lists = []
     for number, row in enumerate(Y):
@@ -166,7 +169,7 @@ def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
         lists.append(list(row))
     try:
         labels = np.array(list(chain.from_iterable(lists)))
-    except (OverflowError, TypeError, ValueError):  # some are lists, and some are not
+    except (OverflowError, TypeError, ValueError):  # only some items are lists
         raise ValueError(f"{must}; got lists of something else.") from None
     if labels.size == 0:
         labels = labels.astype(np.int64)
@@ -184,7 +187,7 @@ def _pairs_of_lists(Y: Any, n_labels: int | None, name: str) -> _Pairs:
 
 @dataclass(frozen=True)
 class Rows:
-    """Features as native code reads them: sorted rows without duplicates, and what to multiply each by."""
+    """Features for native code: sorted rows without duplicates, and a scale for each row."""
 
     indptr: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
@@ -194,27 +197,27 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.indptr) - 1
 
     @property
     def csr(self) -> _core.CsrArrays:
-        """The three arrays of the matrix, in the order in which native functions take them."""
+        """The three arrays of the matrix, in the order of the arguments of native functions."""
         return self.indptr, self.indices, self.data
 
 
 def check_features(X: Any, n_features: int | None = None, *, normalize: bool = True, name: str = "X") -> Rows:
-    """Bring features into one form, leaving the caller's object as it is; what fits already is not copied.
+    """Convert features for native code, without modifying the caller's object or copying if possible.
 
     Parameters
     ----------
     X : scipy.sparse matrix or array of any index width and dtype, or dense array [rows, features]
     n_features : int, optional
-        How many features there must be, as in ``fit``.
+        Required number of features, as in ``fit``.
     normalize : bool
-        Whether rows are scaled to unit length (by ``Rows.scale``: the data stay as they are).
+        Whether rows are scaled to unit length (by ``Rows.scale``; the data are not changed).
     name : str
-        What to call ``X`` in errors.
+        Name of ``X`` in error messages.
     """
     matrix = _matrix_of_numbers(X, name)
     if n_features is not None and matrix.shape[1] != n_features:
@@ -250,9 +253,9 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
 
 
 def _matrix_of_numbers(X: Any, name: str) -> Any:
-    """Give a sparse or dense 2-D matrix of real numbers; scikit-learn's checks look for some of the words."""
+    """Return a sparse or dense 2-D matrix of real numbers; scikit-learn's checks expect some of the words."""
     matrix: Any = X if sp.issparse(X) else np.asarray(X)
-    if matrix.dtype == object and matrix.ndim == 2:  # mixed columns, or numbers that were read as such
+    if matrix.dtype == object and matrix.ndim == 2:  # mixed columns, or numbers of type object
         matrix = matrix.astype(np.float64)
     if matrix.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers; got {matrix.dtype}. Complex data not supported.")

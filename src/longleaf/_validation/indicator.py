@@ -1,4 +1,4 @@
-"""Labels that have the form that training wants already, without a copy of them."""
+"""Using labels without a copy if they already have the form that training needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import scipy.sparse as sp
 
 
 def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
-    """Give a CSR matrix of ones around the caller's own arrays; None if ``Y`` is anything else.
+    """Return a CSR matrix of ones that shares the arrays of ``Y``, or None if ``Y`` does not qualify.
 
     Parameters
     ----------
     Y : object
-        Its index arrays must be known to stay inside it. A matrix qualifies that is CSR, float32 with int32
-        indices, sorted, without duplicates, all ones.
+        Its index arrays must have been checked. It qualifies if it is a CSR matrix of float32 with int32
+        indices, sorted, without duplicates, with all entries one.
     n_labels : int, optional
-        How many labels there must be.
+        Required number of labels.
     """
     matrix: Any = Y if sp.issparse(Y) else None
     if matrix is None or matrix.format != "csr" or matrix.ndim != 2 or matrix.dtype != np.float32:
@@ -36,6 +36,6 @@ def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
 
 
 def _all_ones(data: npt.NDArray[Any]) -> bool:
-    if data.strides == (0,):  # a single one, seen many times, as stores have it
+    if data.strides == (0,):  # a broadcast scalar, as in stores
         data = data[:1]
     return bool((data == 1).all())

@@ -1,4 +1,4 @@
-"""Settings that are a number, a name or a path: what they must be, and what to say if they are not."""
+"""Checks of settings that are numbers, names or paths."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 MOST_LABELS = int(np.iinfo(np.int32).max)
-"""Native code numbers rows, features and labels by 32 bits."""
+"""Native code numbers rows, features and labels with 32 bits."""
 
 MOST_ROWS = 2**53
-"""That a model may have learned from in its life: a float holds the number."""
+"""Maximum total of training rows of a model: a float represents it exactly."""
 
 MOST_THREADS = 1024
-"""Each has memory of its own; more can only be a slip."""
+"""Each thread has its own memory; larger values are mistakes."""
 
 
 def check_seed(value: Any, name: str = "random_state") -> int | None:
-    """Give a whole number that random draws may start from, or None for draws left to chance."""
+    """Check and return a seed, or None for unseeded draws."""
     return None if value is None else check_count(value, name, low=0, high=2**32 - 1)
 
 
 def check_threads(n_jobs: Any, name: str = "n_jobs") -> int:
-    """Turn scikit-learn's ``n_jobs`` into a number of threads: -1 is all cores, -2 all but one, None one."""
+    """Return the number of threads for ``n_jobs``: -1 is all cores, -2 all but one, None one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
@@ -41,7 +41,7 @@ def check_threads(n_jobs: Any, name: str = "n_jobs") -> int:
 def check_number(
     value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
 ) -> float:
-    """Give a finite number within its limits."""
+    """Check and return a finite number within its limits."""
     number = _as_float(value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number; got {value!r:.80}.")
@@ -53,21 +53,21 @@ def check_number(
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Give true or false; 1 and 0 say the same."""
+    """Check and return a boolean; 1 and 0 are also accepted."""
     if not isinstance(value, bool | np.bool_) and (not isinstance(value, Integral) or value not in (0, 1)):
         raise ValueError(f"{name} must be true or false; got {value!r:.80}.")
     return bool(value)
 
 
-def check_pair(value: Any, name: str, parts: str) -> tuple[float, float]:
-    """Give two finite numbers."""
+def check_pair(value: Any, name: str, names: str) -> tuple[float, float]:
+    """Check and return two finite numbers."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"{name} must be a pair ({parts}); got {value!r:.80}.")
+        raise ValueError(f"{name} must be a pair ({names}); got {value!r:.80}.")
     return check_number(value[0], name), check_number(value[1], name)
 
 
 def check_count(value: Any, name: str, *, low: int = 1, high: int = MOST_LABELS) -> int:
-    """Give a whole number that is at least ``low`` and at most ``high``."""
+    """Check and return an integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number; got {value!r:.80}.")
     number = int(value)
@@ -82,21 +82,21 @@ def check_count(value: Any, name: str, *, low: int = 1, high: int = MOST_LABELS)
 
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
-    """Give one of the named choices."""
+    """Check and return one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r:.80}.")
     return value
 
 
 def check_path(value: Any, name: str) -> Path:
-    """Give a path as one."""
+    """Check and return a path."""
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"{name} must be a path; got {value!r}.")
     return Path(value)
 
 
 def _as_float(value: Any) -> float:
-    """Give a number as a float; NaN for what is none, infinity for what is beyond a float."""
+    """Return a value as a float; NaN if it is not a number, infinity if it overflows."""
     try:
         return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:

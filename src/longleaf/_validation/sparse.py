@@ -1,7 +1,7 @@
-"""Whether the index arrays of a sparse matrix stay inside it.
+"""Checks that the index arrays of a sparse matrix stay within its bounds.
 
-SciPy's own native code reads, and writes, wherever they point. So every matrix of a caller's is looked at
-before SciPy converts, sorts or cuts it; ``longleaf._core`` checks again what it is given itself.
+SciPy's native code reads and writes wherever they point. Therefore every matrix of a caller is checked before
+SciPy converts, sorts or slices it; ``longleaf._core`` checks its own arguments again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 
 def check_structure(matrix: Any, name: str) -> None:
-    """Refuse a sparse matrix whose index arrays point outside of it; dense ones have none.
+    """Reject a sparse matrix whose index arrays are out of bounds; dense matrices have none.
 
     Parameters
     ----------
     matrix : scipy.sparse matrix or array
-        Formats without arrays of indices, DIA, DOK and LIL, are left to SciPy, and one dimension to others.
+        Formats without index arrays (DIA, DOK and LIL) are not checked, nor are one-dimensional arrays.
     name : str
-        What to call it in errors.
+        Its name in error messages.
     """
     if matrix.ndim != 2:
         return
@@ -38,7 +38,7 @@ def check_structure(matrix: Any, name: str) -> None:
 
 
 def check_ranges(matrix: Any, name: str) -> None:
-    """Refuse a CSR, CSC or BSR matrix whose ``indptr`` points outside of its entries."""
+    """Reject a CSR, CSC or BSR matrix whose ``indptr`` is out of bounds."""
     kind, line = matrix.format.upper(), "column" if matrix.format == "csc" else "row"
     block = matrix.blocksize[0] if matrix.format == "bsr" else 1
     lines = matrix.shape[1 if matrix.format == "csc" else 0] // block
@@ -54,7 +54,7 @@ def check_ranges(matrix: Any, name: str) -> None:
 
 
 def indptr_fault(indptr: npt.NDArray[Any], size: int, line: str = "row") -> str | None:
-    """Say where an ``indptr`` does not rise from 0 to at most ``size``; None if it does."""
+    """Describe where an ``indptr`` does not rise from 0 to at most ``size``; return None if it does."""
     if indptr[0] != 0:
         return f"its indptr begins at {indptr[0]}"
     falls = indptr[1:] < indptr[:-1]

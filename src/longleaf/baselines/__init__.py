@@ -1,4 +1,4 @@
-"""The methods that the paper compares with: `ProXML` and `PfastreXML`."""
+"""The baselines of the paper: `ProXML` and `PfastreXML`."""
 
 from longleaf.baselines.pfastrexml import PfastreXML as PfastreXML
 from longleaf.baselines.proxml import ProXML as ProXML

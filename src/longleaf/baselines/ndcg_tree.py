@@ -1,6 +1,6 @@
-"""Trees that split rows so that each part can be ranked well by one order of its labels.
+"""Trees that split rows so that each side can be ranked well by a single order of its labels.
 
-They are grown by ``native/ndcg_tree.cpp``, which says what problem a node solves, and how.
+They are grown by native code, in ``native/baselines``, which describes the problem that a node solves.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_EPOCHS, TOLERANCE = 20, 0.005  # of a separator, as in the authors' code
 
 @dataclass(eq=False)
 class NdcgTree:
-    """One tree: inner nodes have a separator and two children, leaves what their rows' labels are worth.
+    """One tree: inner nodes have a separator and two children, leaves the mean gains of their rows' labels.
 
     ``children[v]`` are the nodes for margins of at most and above 0, or (-1, -1) at a leaf; ``place[v]`` is
-    the line of ``weights`` and ``bias`` of an inner node, and of ``leaves`` of a leaf.
+    the row of ``weights`` and ``bias`` of an inner node, and of ``leaves`` of a leaf.
     """
 
     children: npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ class NdcgTree:
 def grow_trees(
     rows: Rows,
     Y: Any,
-    worth: npt.NDArray[np.float64],
+    gains: npt.NDArray[np.float64],
     seeds: npt.NDArray[Any],
     *,
     max_leaf: int,
@@ -50,24 +50,24 @@ def grow_trees(
     threads: int,
     progress: Callable[[float], None] | None = None,
 ) -> list[NdcgTree]:
-    """Grow a tree per seed.
+    """Grow one tree per seed.
 
     Parameters
     ----------
     rows : Rows
         The features.
     Y : csr_matrix [rows, labels]
-        Which labels the rows have.
-    worth : float64 [labels]
-        What a label is worth: 1 in FastXML, the inverse propensity in PfastreXML.
+        The labels of the rows.
+    gains : float64 [labels]
+        Gain of each label: 1 in FastXML, the inverse propensity in PfastreXML.
     seeds : int [trees]
-        A tree hangs on its seed and on nothing else that is random.
+        Seed of each tree.
     max_leaf, max_labels, C, bias
         As in `longleaf.PfastreXML`.
     threads : int
-        How many trees are grown at once.
+        Number of trees grown in parallel.
     progress : callable, optional
-        Called now and then with the share that is done.
+        Called from time to time with the share that is done.
     """
     grown = _core.grow_ndcg_trees(
         *rows.csr,
@@ -75,7 +75,7 @@ def grow_trees(
         rows.scale,
         Y.indptr.astype(np.int64),
         Y.indices.astype(np.int32, copy=False),
-        worth,
+        gains,
         np.asarray(seeds, np.uint64),
         max_leaf=max_leaf,
         max_labels=max_labels,

@@ -28,34 +28,34 @@ from longleaf.training.solver import check_bias, check_cost
 
 
 class PfastreXML(BaseEstimator):  # type: ignore[misc]
-    """A forest of nDCG-splitting trees over the rows, with tail classifiers re-ranking what it finds.
+    """A forest of nDCG-splitting trees over the rows, with re-ranking by tail classifiers.
 
     Jain, Prabhu and Varma, "Extreme multi-label loss functions for recommendation, tagging, ranking and other
     missing label applications", KDD 2016. A tree splits the rows in two until at most ``max_leaf`` are left,
-    so that the propensity-scored nDCG of the two parts is highest; a leaf gives what its rows' labels are
-    worth on average. With the mean ``P`` over the trees, labels are ranked by
+    so that the propensity-scored nDCG of the two sides is highest; a leaf has the mean gains of its rows'
+    labels. With the mean ``P`` over the trees, labels are ranked by
 
         alpha log P_j(x) + (1 - alpha) log(1 / (1 + v_j)),   v_j = exp(gamma / 2 |x - mu_j|²),
 
-    where ``mu_j`` is the mean of the rows with label j, all rows taken at unit length. Written for
-    comparison: it can be pickled, not saved as a folder.
+    where ``mu_j`` is the mean of the rows with label j, with all rows at unit length. Implemented for
+    comparison: it can be pickled, but not saved as a folder.
 
     Parameters
     ----------
     n_trees, max_leaf : int
-        Trees, and rows of a leaf.
+        Number of trees, and maximum rows of a leaf.
     C : float
-        The cost of the separators' logistic loss.
+        Cost of an error in the separators' logistic loss.
     alpha, gamma : float
-        The share of the forest in the ranking, and how fast a tail classifier falls with distance.
+        The weight of the forest in the ranking, and how fast a tail classifier falls with distance.
     max_labels : int
-        The labels that a leaf keeps, the best ones.
+        Maximum labels of a leaf; the best are kept.
     normalize : bool
-        Whether the trees, too, see rows at unit length; as in the authors' code they see them as they come.
+        Whether the trees also see rows at unit length; by default, as in the authors' code, they do not.
     bias, propensity, k, random_state
         As in `longleaf.PLT`.
     n_jobs : int or None
-        Threads that grow trees and search; the model is the same for any number.
+        Threads for training and search; the model is the same for any number.
 
     Examples
     --------
@@ -100,10 +100,10 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         progress: Callable[[float], None] | None = None,
         checkpoint: None = None,
     ) -> Self:
-        """Grow the trees and note the mean row of each label; arguments as in `longleaf.PLT.fit`."""
+        """Grow the trees and compute the mean row of each label; arguments as in `longleaf.PLT.fit`."""
         if checkpoint is not None:
             raise ValueError(
-                "checkpoint must be None for PfastreXML, whose training does not fall into units."
+                "checkpoint must be None for PfastreXML, whose training cannot be split into units."
             )
         self._check_settings()
         rows, labels = check_features(X, normalize=self.normalize), check_labels(y, name="y")
@@ -117,12 +117,12 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = rows.n_features
         self.label_counts_ = np.bincount(Y.indices, minlength=self.n_labels_).astype(np.int64)
         a, b = check_constants(self.propensity)
-        worth = inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b)
+        gains = inverse_propensity_from_counts(self.label_counts_, self.n_rows_, a=a, b=b)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_trees)
         self.trees_: list[NdcgTree] = grow_trees(
             rows,
             Y,
-            worth,
+            gains,
             seeds,
             max_leaf=self.max_leaf,
             max_labels=self.max_labels,
@@ -138,16 +138,16 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         return self
 
     def top_k(self, X: Any, k: int | None = None, *, n_jobs: int | None = None) -> TopK:
-        """Find the best k labels of each row among those that its leaves hold.
+        """Return the best k labels of each row among those in its leaves.
 
         Returns
         -------
         TopK
-            ``labels`` int32 [rows, k] padded with -1; ``scores`` float32, the exponential of what labels are
-            ranked by; ``evaluations`` are the rows' candidates.
+            ``labels`` int32 [rows, k] padded with -1; ``scores`` float32, the exponential of the
+            ranking function; ``evaluations`` are the numbers of candidates.
         """
         check_is_fitted(self, "means_")
-        self._check_settings()  # they may have been set since
+        self._check_settings()  # they may have changed since fit
         k = check_count(self.k if k is None else k, "k")
         rows = check_features(X, n_features=self.n_features_in_, normalize=self.normalize)
         threads = check_threads(self.n_jobs if n_jobs is None else n_jobs)
@@ -161,10 +161,10 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
             threads=threads,
         )
         labels, scores, candidates = found
-        return TopK(labels, scores, scores, candidates)  # it ranks by no probability
+        return TopK(labels, scores, scores, candidates)  # there are no probabilities
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
-        """Give the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
+        """Return the top ``k`` labels of each row as a CSR indicator [rows, labels]."""
         labels = self.top_k(X).labels
         row, place = np.nonzero(labels >= 0)
         ones = np.ones(len(row), np.float32)
@@ -179,7 +179,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         check_bias(self.bias)
 
     def _prepare(self) -> _core.NdcgForest:
-        """Give the native forest, which is made when it is first needed and is no part of a pickle."""
+        """Return the native forest, which is created on first use and not pickled."""
         if "_forest" not in self.__dict__:
             means = self.means_
             self._forest = _core.NdcgForest(
@@ -197,7 +197,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
 
 
 def _label_means(rows: Rows, Y: Any, counts: Any) -> sp.csr_matrix[np.float32]:
-    """Give the mean of the rows with each label [labels, features]; none for a label without rows."""
+    """Return the mean of the rows with each label [labels, features]; none for a label without rows."""
     data = rows.data * np.repeat(rows.scale, np.diff(rows.indptr))
     X = sp.csr_matrix((data, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
     means = sp.csr_matrix(Y.T @ X)

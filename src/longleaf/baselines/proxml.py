@@ -1,15 +1,16 @@
 """ProXML: robust one-vs-rest by the l1 norm.
 
-The problem: labels with few rows, whose words in the test rows are not those of the training rows. Given are
-rows ``x_i`` of unit length and, for each label, ``y_i = 1`` where row i has it and -1 elsewhere. A classifier
-that withstands the worst change of the features within a box is one with an l1 norm in its objective:
+The problem: labels with few rows, whose words in the test rows differ from those in the training rows. Given
+are rows ``x_i`` of unit length and, for each label, ``y_i = 1`` where row i has it and -1 elsewhere. A
+classifier that withstands the worst change of the features within a box is one with an l1 norm in its
+objective:
 
     minimise over w   |w|_1 + C sum_i c_i max(0, 1 - y_i w·x_i)²,
 
-where ``c_i`` is 1 for negative rows and the label's weight for positive ones. Out come sparse weights.
-Source: Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification", Machine
-Learning 108, 2019. They minimise it by proximal gradient steps; here it is done by proximal Newton steps
-(``native/l1.cpp``), to a tolerance at which both give the same minimum.
+where ``c_i`` is 1 for negative rows and the label's weight for positive ones. The resulting weights are
+sparse. Source: Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification",
+Machine Learning 108, 2019. They minimise it by proximal gradient steps; the implementation in
+``native/baselines`` uses proximal Newton steps, to a tolerance at which both give the same minimum.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ class ProXML(LabelEstimator):
     """One l1-regularised squared-hinge classifier per label, positive rows weighted by ``1 / p_j``.
 
     Babbar and Schölkopf, "Data scarcity, robustness and extreme multi-label classification", Machine Learning
-    108, 2019. Their published code trains with weights of 1 and ranks by gains where it is judged by psp@k:
-    ``ProXML(positive_weight=1.0)`` asked with ``tail=1``.
+    108, 2019. Their published code trains with weights of 1 and ranks by gains for psp@k, which corresponds
+    to ``ProXML(positive_weight=1.0)`` with ``tail=1`` at prediction.
 
     Parameters
     ----------
     C : float
-        The cost of an error.
+        Cost of an error.
     normalize, bias, threshold, weight_bits, propensity, k, random_state
-        As in `longleaf.PLT`; the weights are sparse by themselves, so that ``threshold`` is 0.
+        As in `longleaf.PLT`; the weights are already sparse, so ``threshold`` is 0.
     tolerance, max_epochs
-        A classifier is done when its duality gap is such a share of its objective, and the most Newton steps.
+        The duality gap, as a share of the objective, at which a classifier is finished, and the maximum
+        number of Newton steps.
     n_jobs : int or None
-        Threads of training and searching; the model is the same for any number.
+        Threads for training and search; the model is the same for any number.
     positive_weight : float or "propensity"
-        What an error on a positive row costs, as a multiple of one on a negative row; "propensity" is the
-        label's inverse propensity by the constants ``propensity``.
+        Cost of an error on a positive row, as a multiple of one on a negative row; "propensity" is the
+        label's inverse propensity with the constants ``propensity``.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class ProXML(LabelEstimator):
     kind: ClassVar[str] = "proxml"
     trains_by_units: ClassVar[bool] = False
     loss: str = "squared-hinge"
-    hinge_power: int = 2  # without gains, its ranking does not depend on it
+    hinge_power: int = 2  # without gains, the ranking does not depend on it
     default_costs: ClassVar[Mapping[str, float]] = {"squared-hinge": 1.0}
     named_positive_weights: ClassVar[tuple[str, ...]] = (PROPENSITY,)
 

@@ -1,4 +1,4 @@
-"""The command line: ``longleaf`` and its commands, each in a file of its own."""
+"""The command line: ``longleaf`` and its commands, one file each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DONE, BAD, INTERRUPTED = 0, 2, 130
 
 
 def _with_plain_flags(parameters: list[Any]) -> list[Any]:
-    """Let the help show flags as they are typed, without a word for a value that they do not take."""
+    """Show flags in the help as they are typed, without a type for the value that they do not take."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
@@ -72,8 +72,8 @@ for command in (
 app.command("import", cls=_Command)(import_)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"longleaf {__version__}")
         raise typer.Exit
 
@@ -82,37 +82,35 @@ def _print_version(wanted: bool) -> None:
 def _about(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version and leave.", callback=_print_version, is_eager=True
-        ),
+        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Find the few right labels among millions, the rare ones included."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit status; whatever goes wrong is said in one sentence."""
+    """Run the command line and return its exit status; errors are reported in one sentence."""
     logging.basicConfig(format="longleaf: %(message)s", level=logging.WARNING)
     try:
-        _core.simd()  # refuses a LONGLEAF_SIMD that there is not, before any work
+        _core.simd()  # rejects an unknown LONGLEAF_SIMD before any work
         status = app(arguments, standalone_mode=False)
-        if sys.stdout is not None:  # as it is where the caller closed it
+        if sys.stdout is not None:  # None if the caller closed it
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # Typer and Rich leave by SystemExit when a pipe breaks
-        _forget_output()  # the reader has had enough: that is no error
+    except (BrokenPipeError, SystemExit):  # Typer and Rich exit when a pipe breaks
+        _discard_output()  # the reader stopped reading, which is not an error
         return DONE
     except (typer.Abort, EOFError):
         return INTERRUPTED
     except Exception as error:
-        return _complain(error)
+        return _report_error(error)
     return status if isinstance(status, int) else DONE
 
 
-def _complain(error: Exception) -> int:
-    """Say in one line what was wrong."""
-    if hasattr(error, "format_message"):  # bad usage, as the argument parser found it
+def _report_error(error: Exception) -> int:
+    """Report an error in one line on standard error and return the exit status."""
+    if hasattr(error, "format_message"):  # bad usage, found by the argument parser
         sentence = error.format_message()
     elif isinstance(error, MemoryError):
         sentence = "There is not enough memory for this."
@@ -120,18 +118,18 @@ def _complain(error: Exception) -> int:
         sentence = f"{error.filename or 'The operating system'}: {error.strerror}."
     elif isinstance(error, ValueError):
         sentence = str(error)
-    else:  # a fault of ours
+    else:  # a bug in longleaf
         if os.environ.get("LONGLEAF_DEBUG"):
             raise error
-        sentence = f"Unexpected {type(error).__name__}: {error} (LONGLEAF_DEBUG=1 shows where)."
+        sentence = f"Unexpected {type(error).__name__}: {error} (set LONGLEAF_DEBUG=1 for the traceback)."
     line = " ".join(sentence.split())
-    if line:  # empty where the help was shown instead
+    if line:  # empty if the help was shown instead
         _console.note(f"longleaf: {line if line.endswith('.') else line + '.'}")
     return BAD
 
 
-def _forget_output() -> None:
-    """Let nothing more be written to a closed pipe, not even when Python ends."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that Python does not flush to a closed pipe at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Run the command line by ``python -m longleaf.cli``."""
+"""Run the command line with ``python -m longleaf.cli``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A connection to a Dask cluster, as ``--dask`` asks for."""
+"""The connection to a Dask cluster for ``--dask``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS_TO_CONNECT = 10
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Give a client of the scheduler at an address; None without one."""
+    """Connect to the scheduler at an address and yield the client; yield None if there is no address."""
     if address is None:
         yield None
         return
@@ -24,7 +24,7 @@ def connected(address: str | None) -> Iterator[Any]:
         raise typer.BadParameter(
             "--dask needs the extra distributed, which is not installed: pip install 'longleaf[distributed]'."
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said once, by us
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are reported once, by us
     try:
         client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

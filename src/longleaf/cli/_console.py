@@ -1,4 +1,4 @@
-"""What people see while they wait: a bar on a terminal, nothing elsewhere."""
+"""Progress bars, notes and results on the console."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAIN_WIDTH = 100
-"""Columns of a table that is not shown on a terminal, so that it reads the same in every file."""
+"""Width of tables in columns when the output is not a terminal."""
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on a terminal's standard error; give what to call with the share that is done, or None."""
+    """Show a progress bar on standard error if it is a terminal.
+
+    Yields the function to call with the share of the work that is done, or None without a terminal.
+    """
     if not is_terminal(sys.stderr):
         yield None
         return
@@ -36,7 +39,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal that something of unknown length is going on."""
+    """Show a spinner on a terminal while something of unknown length is running."""
     if not is_terminal(sys.stderr):
         yield
         return
@@ -47,38 +50,38 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Write one line of JSON on standard output: strictly JSON, which has no infinity and no NaN."""
+    """Write one line of strict JSON (no infinity, no NaN) to standard output."""
     typer.echo(json.dumps(value, allow_nan=False))
 
 
 def note(sentence: str) -> None:
-    """Say something in passing, on standard error."""
-    if sys.stderr is not None:  # print would take None for standard output
+    """Write a line to standard error."""
+    if sys.stderr is not None:  # print(file=None) would write to standard output
         print(sentence, file=sys.stderr, flush=True)
 
 
 def output() -> Console:
-    """Give the console for results: as wide as the terminal, or of a fixed width when piped."""
+    """Return the console for results: as wide as the terminal, or of a fixed width when piped."""
     from rich.console import Console
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ is no reason to fail
+        sys.stdout.reconfigure(errors="replace")  # do not fail on a terminal that cannot show ✓
     return Console(highlight=False, width=None if is_terminal(sys.stdout) else PLAIN_WIDTH)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a person reads a stream; one that was closed before Python began is None."""
+    """Return whether a stream is a terminal; a stream that was closed before Python started is None."""
     return stream is not None and stream.isatty()
 
 
 def peak_memory() -> int:
-    """Give the most bytes of memory that the process has held."""
+    """Return the peak memory of the process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def in_words(n_bytes: int) -> str:
-    """Give a size as people read it.
+    """Format a size for people.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What commands read: data sets and gain files, each fault named with its file and line."""
+"""Reading data sets and gain files; error messages name the file and line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GAIN_LIMITS = f"must be a finite number from 0 to {LARGEST_GAIN:g}"
 
 @dataclass(frozen=True)
 class Data:
-    """Features [rows, features] and labels [rows, labels] of a file, and what messages call it."""
+    """Features [rows, features] and labels [rows, labels] of a file, and its name in messages."""
 
     name: str
     X: Any
@@ -38,11 +38,11 @@ class Data:
 
     @property
     def sizes(self) -> str:
-        """How much there is, in words."""
+        """The numbers of rows, features and labels, for messages."""
         return f"{self.X.shape[0]} rows, {self.X.shape[1]} features, {self.Y.shape[1]} labels"
 
     def digest(self) -> str:
-        """Give a SHA-256 over sizes and content; the same for a file and its compressed copy."""
+        """Return the SHA-256 of sizes and content; it is the same for a file and its compressed copy."""
         sha = hashlib.sha256(str((*self.X.shape, self.Y.shape[1])).encode())
         for matrix in (self.X, self.Y):
             sha.update(np.ascontiguousarray(matrix.indptr, "<i8").data)
@@ -52,7 +52,7 @@ class Data:
 
 
 def open_source(path: str) -> str | BinaryIO:
-    """Give what to read from: the path, or standard input for ``-``."""
+    """Return the path, or standard input for ``-``."""
     if path != STANDARD_INPUT:
         return path
     if sys.stdin is None:
@@ -61,7 +61,7 @@ def open_source(path: str) -> str | BinaryIO:
 
 
 def load_data(path: str) -> Data:
-    """Read a data set, or open a store; the one place that knows which formats there are."""
+    """Read an XMLC file or open a store."""
     if path != STANDARD_INPUT and Path(path).is_dir():
         store = load_store(path)
         return Data(os.fspath(path), store.X, store.Y)
@@ -70,7 +70,7 @@ def load_data(path: str) -> Data:
 
 
 def check_features_match(data: Data, model: LabelEstimator) -> None:
-    """Refuse data of another width than the model was trained on."""
+    """Reject data whose number of features differs from the model's."""
     if data.X.shape[1] != model.n_features_in_:
         raise DataError(
             f"{data.name} must have {model.n_features_in_} features, as the model has; got {data.X.shape[1]}."
@@ -78,7 +78,7 @@ def check_features_match(data: Data, model: LabelEstimator) -> None:
 
 
 def check_labels_match(data: Data, model: LabelEstimator) -> None:
-    """Refuse true labels that the model numbers otherwise, and files without a row to judge by."""
+    """Reject data whose number of labels differs from the model's, and data without rows."""
     if data.Y.shape[1] != model.n_labels_:
         raise DataError(
             f"{data.name} must have {model.n_labels_} labels, as the model has; got {data.Y.shape[1]}."
@@ -88,7 +88,7 @@ def check_labels_match(data: Data, model: LabelEstimator) -> None:
 
 
 def load_gain(path: str, n_labels: int | None, what: str = "gain") -> npt.NDArray[np.float64]:
-    """Read one number per line, one line per label; blank lines are allowed at the end only."""
+    """Read one number per line, one line per label; blank lines are allowed only at the end."""
     lines = b"".join(read_chunks(open_source(path))).rstrip().split(b"\n")
     if lines == [b""]:
         lines = []
@@ -107,7 +107,7 @@ def _gain(path: str, number: int, line: bytes, what: str) -> float:
 
 
 def parse_gain(text: str | bytes) -> float | None:
-    """Read a gain; None if it is no number or out of its limits."""
+    """Read a gain; return None if it is not a number or out of range."""
     try:
         gain = float(text)
     except ValueError:
@@ -116,37 +116,37 @@ def parse_gain(text: str | bytes) -> float | None:
 
 
 def check_new_file(path: str, force: bool) -> None:
-    """Refuse, before any work, a path that no file can be written to or that is taken."""
+    """Reject, before any work, an output path that exists or cannot be written."""
     target = Path(path)
     if not target.parent.is_dir():
         raise DataError(f"{path} cannot be written: its folder does not exist.")
     if os.path.lexists(target):
         if not target.is_file():
-            raise DataError(f"{path} cannot be written: something other than a file is there.")
+            raise DataError(f"{path} cannot be written: it exists and is not a file.")
         if not force:
-            raise DataError(f"{path} exists already; choose another path or replace it with --force.")
+            raise DataError(f"{path} already exists; choose another path or replace it with --force.")
     with suppress(_ProbedError), open_replacing(target):
-        raise _ProbedError  # a file can be made there; it is gone again, and what was there stays
+        raise _ProbedError  # the file could be created; it is removed again, and an existing file stays
 
 
 def check_not_read(out: str, *inputs: str | None) -> None:
-    """Refuse to write over a file that the same command reads."""
+    """Reject an output path that the same command reads from."""
     for path in inputs:
         if path is None or path == STANDARD_INPUT or not (os.path.exists(out) and os.path.exists(path)):
             continue
         if os.path.samefile(out, path):
-            raise DataError(f"{out} is read by this command, which cannot replace it; choose another -o.")
+            raise DataError(f"{out} is an input of this command and cannot be replaced; choose another -o.")
 
 
 def check_new_model(path: str, force: bool, kind: str = "model") -> None:
-    """Refuse, before any work, a path that no model (or store) can be saved to or that is taken."""
+    """Reject, before any work, a path that exists or where no model (or store) can be saved."""
     try:
         storage.check_target(path, force, kind)
     except ModelExistsError as error:
         raise ModelExistsError(str(error).replace("with force", "with --force")) from None
     with staging_folder(Path(os.path.realpath(path))):
-        pass  # a folder can be made there
+        pass  # a folder can be created there
 
 
 class _ProbedError(Exception):
-    """Ends a write that was only a trial."""
+    """Ends a trial write."""

@@ -1,4 +1,4 @@
-"""The estimator that the options of `train` and `plan` ask for."""
+"""The options of `train` and `plan` that describe the estimator."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from longleaf.plt import PLT
 from longleaf.presets import PRESETS
 from longleaf.presets import preset as preset_settings
 
-# the names are those of the table, written once; a checker of types cannot read them there
+# the names come from PRESETS, where mypy cannot see them
 Preset = StrEnum("Preset", {name: name for name in PRESETS})  # type: ignore[misc]
 FLAT_SETTINGS = {"loss", "C", "threshold", "positive_weight"}
 OPTIONS = {"n_trees": "--trees", "max_leaf": "--max-leaf"}
 
 
 class Kind(StrEnum):
-    """What is trained."""
+    """The kind of model to train."""
 
     plt = "plt"
     br = "br"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 PresetOption = Annotated[
     Preset | None,
-    typer.Option("--preset", help="A published system's settings; options given beside it win."),
+    typer.Option("--preset", help="Settings of a published system; explicit options override them."),
 ]
 KindOption = Annotated[
     Kind, typer.Option("--model", help="Label trees, or one classifier per label (binary relevance).")
@@ -38,21 +38,22 @@ KindOption = Annotated[
 
 def tree_settings(
     trees: Annotated[
-        int | None, typer.Option("--trees", min=1, max=MOST_TREES, metavar="N", help="Trees to average.")
+        int | None,
+        typer.Option("--trees", min=1, max=MOST_TREES, metavar="N", help="Number of trees to average."),
     ] = None,
-    loss: Annotated[Loss | None, typer.Option("--loss", help="The loss of the node classifiers.")] = None,
+    loss: Annotated[Loss | None, typer.Option("--loss", help="Loss of the node classifiers.")] = None,
     cost: Annotated[
         float | None,
         typer.Option(
             "-C",
             metavar="C",
-            help="The cost of an error: a larger one fits the data more closely.",
+            help="Cost of an error; larger values fit the data more closely.",
             callback=check_cost,
         ),
     ] = None,
     arity: Annotated[
         int | None,
-        typer.Option("--arity", min=2, max=LARGEST, metavar="N", help="Children of an inner node."),
+        typer.Option("--arity", min=2, max=LARGEST, metavar="N", help="Children per inner node."),
     ] = None,
     max_leaf: Annotated[
         int | None,
@@ -61,7 +62,7 @@ def tree_settings(
             min=1,
             max=LARGEST,
             metavar="N",
-            help="Most labels of a cluster that is not split.",
+            help="Maximum labels per leaf cluster.",
         ),
     ] = None,
     tree: Annotated[TreeKind | None, typer.Option("--tree", help="How the trees are built.")] = None,
@@ -72,7 +73,7 @@ def tree_settings(
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """Give what was asked for as parameters of an estimator."""
+    """Return the given options as parameters of an estimator."""
     settings = given(n_trees=trees, loss=loss, C=cost, arity=arity, max_leaf=max_leaf, tree=tree)
     return settings if threshold is None else settings | {"threshold": threshold}
 
@@ -80,18 +81,18 @@ def tree_settings(
 def make_estimator(
     kind: Kind, preset: Preset | None, settings: dict[str, Any], seed: int, threads: int | None
 ) -> PLT | BR:
-    """Give the estimator that the options ask for; what is not asked for stays at its default."""
+    """Return the estimator described by the options; omitted options keep their defaults."""
     common: dict[str, Any] = {"random_state": seed, "n_jobs": -1 if threads is None else threads}
     settings = {name: str(v) if isinstance(v, StrEnum) else v for name, v in settings.items()}
     if kind is Kind.br:
         foreign = sorted(set(settings) - FLAT_SETTINGS) + ["preset"] * (preset is not None)
         if foreign:
             option = OPTIONS.get(foreign[0], f"--{foreign[0]}")
-            raise typer.BadParameter(f"{option} is about trees; it cannot be given with --model br.")
+            raise typer.BadParameter(f"{option} applies to trees and cannot be used with --model br.")
         return BR(**settings, **common)
     named = preset_settings(preset.value) if preset is not None else {}
     if settings.get("loss", named.get("loss")) != named.get("loss"):
-        named.pop("C", None)  # it was chosen for the preset's own loss
+        named.pop("C", None)  # the preset's C belongs to its own loss
     estimator = PLT(**(named | settings), **common)
     if estimator.tree == "merged" and estimator.arity & (estimator.arity - 1):
         raise typer.BadParameter(f"--arity must be a power of two with --tree merged; got {estimator.arity}.")

@@ -16,7 +16,7 @@ from longleaf.text.tags import TagIndex, quoted
 
 @dataclass(frozen=True)
 class Filters:
-    """Tags that alone may be suggested, tags that must not be, and groups of which at most one may be."""
+    """The only tags to suggest, tags never to suggest, and groups of which at most one tag is suggested."""
 
     only: list[str] | None = None
     never: list[str] | None = None
@@ -32,12 +32,12 @@ class Filters:
         groups: str | None,
         strict: bool = False,
     ) -> Filters:
-        """Read the files that were given; tags that the model does not know are skipped, with a note.
+        """Read the given files; tags unknown to the model are skipped with a note.
 
         Parameters
         ----------
         tags : TagIndex
-            What the model knows; of a model of features, the numbers of its labels.
+            The tags of the model; for a model of features, the numbers of its labels.
         only, never, groups : str, optional
             Paths; the first two hold a tag per line, the third a tag and its group. A tag may be given by
             its readable name.
@@ -50,12 +50,12 @@ class Filters:
             None if groups is None else _known_groups(groups, tags, strict),
         )
         if filters.only == []:
-            raise DataError(f"{only} must name a tag that occurs in training; it names none.")
+            raise DataError(f"{only} must name a tag that occurs in training; got none.")
         return filters
 
 
 def _read_tags(path: str) -> dict[str, int]:
-    """Read a tag per line; give the line of each."""
+    """Read one tag per line; return the line number of each."""
     with closing(read_chunks(open_source(path))) as chunks:
         lines = [(line.number, (line.text or "").strip()) for line in read_lines(chunks)]
     tags: dict[str, int] = {}
@@ -66,7 +66,7 @@ def _read_tags(path: str) -> dict[str, int]:
 
 
 def _known(path: str, lines: dict[str, int], tags: TagIndex, strict: bool) -> list[str]:
-    """Return the tags that the model knows, each once; say how many lines name none."""
+    """Return the tags known to the model, each once; note how many lines are unknown."""
     unusable = [word for word in lines if word not in tags]
     if unusable:
         word = unusable[0]

@@ -1,4 +1,4 @@
-"""Options that several commands take together, written once."""
+"""Groups of options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Command = Callable[..., None]
 
 
 def takes(**groups: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Give a command all options of a function in the place of one parameter.
+    """Replace one parameter of a command with all options of a function.
 
-    Under ``@takes(words=word_settings)`` the command line shows the options of ``word_settings`` where the
-    command has its parameter ``words``, and the command gets what the function makes of them.
+    With ``@takes(words=word_settings)`` the command line shows the options of ``word_settings`` in place of
+    the parameter ``words``, and the command receives the function's return value.
     """
     options = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
 
@@ -30,7 +30,7 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Command], Command]:
                 given[name] = group(**{option: given.pop(option) for option in options[name]})
             command(**given)
 
-        vars(run)["__signature__"] = inspect.Signature(shown)  # what the command line is made from
+        vars(run)["__signature__"] = inspect.Signature(shown)  # Typer builds the command line from this
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
         return run
 

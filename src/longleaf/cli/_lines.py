@@ -1,4 +1,4 @@
-"""Predictions as JSON, one line a row, a batch of rows at a time."""
+"""Predictions as JSON, one line per row, written in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCH_ROWS = 2048
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows: features, numbers and ids; ``share`` of all rows are done with them, if that is known."""
+    """Some rows: features, row numbers and ids; ``share`` of all is done after them, None if unknown."""
 
     X: Any
     rows: Sequence[int]
@@ -26,7 +26,7 @@ class Batch:
 
 
 def matrix_batches(X: Any) -> Iterator[Batch]:
-    """Cut a matrix into batches; its rows have no ids."""
+    """Split a matrix into batches; its rows have no ids."""
     n_rows = X.shape[0]
     for begin in range(0, n_rows, BATCH_ROWS):
         end = min(begin + BATCH_ROWS, n_rows)
@@ -48,7 +48,7 @@ def write_lines(
     query: Query,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Predict and write a batch of rows at a time, so that a reader need not wait for the last."""
+    """Predict and write one batch of rows at a time, so that a reader need not wait for the last."""
     for batch in batches:
         found = suggester.suggest(batch.X, query, batch.texts)
         file.write("".join(_lines(batch, found, suggester, query)).encode())
@@ -64,11 +64,11 @@ def _lines(batch: Batch, found: list[list[Suggestion]], suggester: Suggester, qu
 
 
 def _described(one: Suggestion, suggester: Suggester, query: Query) -> dict[str, Any]:
-    """Describe a suggestion: by its number where labels have no names of their own."""
-    said: dict[str, Any] = {"label": int(one.tag)} if suggester.vectorizer is None else {"tag": one.tag}
+    """Return a suggestion as a JSON object; labels without names are described by their number."""
+    fields: dict[str, Any] = {"label": int(one.tag)} if suggester.vectorizer is None else {"tag": one.tag}
     if suggester.tags.names is not None:
-        said["name"] = one.name
-    said |= one.numbers()
+        fields["name"] = one.name
+    fields |= one.numbers()
     if query.explain:
-        said["words"] = [{"word": word, "value": short(value)} for word, value in one.words]
-    return said
+        fields["words"] = [{"word": word, "value": short(value)} for word, value in one.words]
+    return fields

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their texts mean."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class Search(StrEnum):
-    """How labels are looked for."""
+    """How labels are searched for."""
 
     exact = "exact"
     beam = "beam"
 
 
 def not_empty(path: str | None) -> str | None:
-    """Refuse an empty path, as from a shell variable that is not set."""
+    """Reject an empty path, as from an unset shell variable."""
     if path == "":
         raise typer.BadParameter("it must name a file or folder; got an empty string.")
     return path
 
 
 def check_tail(tail: float | None) -> float | None:
-    """Refuse a tail dial that is not a finite number of at least 0."""
+    """Reject a tail that is not a finite number of at least 0."""
     if tail is not None and not 0 <= tail < math.inf:
         raise typer.BadParameter(f"--tail must be a finite number of at least 0; got {tail:g}.")
     return tail
 
 
 def check_beam(context: typer.Context, beam: int) -> int:
-    """Refuse a beam where nobody said how to search: it would silently not be used."""
+    """Reject --beam without --search beam, which would silently ignore it."""
     if _is_given(context, "beam") and not _is_given(context, "search"):
         raise typer.BadParameter("--beam needs --search beam; the exact search has no beam.")
     return beam
@@ -49,7 +49,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def check_memory(size: str | None) -> str | None:
-    """Refuse what is not a size."""
+    """Reject what is not a size."""
     try:
         return size if size is None else str(parse_memory(size))
     except ValueError as error:
@@ -57,35 +57,35 @@ def check_memory(size: str | None) -> str | None:
 
 
 ModelPath = Annotated[
-    str, typer.Argument(metavar="MODEL", help="The folder of a trained model.", callback=not_empty)
+    str, typer.Argument(metavar="MODEL", help="Folder of a trained model.", callback=not_empty)
 ]
 ModelOut = Annotated[
     str,
-    typer.Option(
-        "-o", "--out", metavar="MODEL", help="The folder to write the model to.", callback=not_empty
-    ),
+    typer.Option("-o", "--out", metavar="MODEL", help="Folder to write the model to.", callback=not_empty),
 ]
 DataPath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; also .gz, .xz or "
-        ".bz2; - reads standard input.",
+        help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; may be compressed "
+        "(.gz, .xz, .bz2); - reads standard input.",
         callback=not_empty,
     ),
 ]
 TextFields = Annotated[
     list[str] | None,
-    typer.Option("--text", metavar="FIELD", help="A field of the text; several are joined in this order."),
+    typer.Option(
+        "--text", metavar="FIELD", help="Field of the text; may be repeated (joined in this order)."
+    ),
 ]
-TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="The field of the tags.")]
+TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="Field of the tags.")]
 Separator = Annotated[
     str | None,
-    typer.Option("--separator", metavar="S", help="What separates tags in one string; ; in CSV and TSV."),
+    typer.Option(
+        "--separator", metavar="S", help="Separator of tags in one string; default: ';' in CSV and TSV."
+    ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse a table with a faulty row; else such rows are reported.")
-]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail on faulty rows instead of only reporting them.")]
 Names = Annotated[
     str | None,
     typer.Option(
@@ -110,12 +110,13 @@ Groups = Annotated[
     typer.Option(
         "--groups",
         metavar="FILE",
-        help="Suggest at most one tag of a group: a tag and its group per line, or JSON.",
+        help="Suggest at most one tag per group: a tag and its group per line, or JSON.",
         callback=not_empty,
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")
+    int,
+    typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."),
 ]
 Tail = Annotated[
     float | None,
@@ -123,8 +124,8 @@ Tail = Annotated[
         "--tail",
         metavar="T",
         callback=check_tail,
-        help="The tail dial: 0 is plain precision, 1 is PS-PLT, which values rare labels by their inverse "
-        "propensity; anything between is a trade.",
+        help="Weight of rare labels: 0 ranks by probability, 1 (PS-PLT) by probability times inverse "
+        "propensity; values between trade one for the other.",
     ),
 ]
 Propensity = Annotated[
@@ -132,14 +133,14 @@ Propensity = Annotated[
     typer.Option(
         "--propensity",
         metavar="A,B",
-        help="Constants of the propensity model. Left out, the model's own: 0.55,1.5.",
+        help="Constants of the propensity model; default: the model's own, normally 0.55,1.5.",
     ),
 ]
 SearchOption = Annotated[
     Search,
     typer.Option(
         "--search",
-        help="Provably the best labels, or only the best nodes of each tree level.",
+        help="exact finds provably the best labels; beam keeps only the best nodes per tree level.",
         is_eager=True,
     ),
 ]
@@ -151,31 +152,33 @@ Beam = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, max=MOST_THREADS, metavar="N", help="Threads; left out, all cores."),
+    typer.Option(
+        "--threads", min=1, max=MOST_THREADS, metavar="N", help="Number of threads; default: all cores."
+    ),
 ]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
         "--memory",
         metavar="SIZE",
-        help="The most memory to take, such as 4G: training fits, or says why it cannot.",
+        help="Memory limit for training, such as 4G; fails with the reason if it cannot be met.",
         callback=check_memory,
     ),
 ]
-ForceModel = Annotated[bool, typer.Option("--force", help="Replace the model that is there.")]
+ForceModel = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Places = Annotated[str, typer.Option("-k", metavar="K,…", help="How many labels to judge.")]
+Places = Annotated[str, typer.Option("-k", metavar="K,…", help="Ranks at which to evaluate.")]
 Samples = Annotated[
-    int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Resamples of the bootstrap.")
+    int, typer.Option("--samples", min=1, max=10**6, metavar="N", help="Number of bootstrap resamples.")
 ]
 
 
 def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, float]:
-    """Read ``A,B``; without it, the model's own constants."""
+    """Parse ``A,B``; if omitted, return the model's own constants."""
     if text is None:
         return model.propensity
     try:
-        a, b = (float(part) for part in text.split(","))
+        a, b = (float(item) for item in text.split(","))
     except ValueError:
         a, b = math.nan, math.nan
     if not (0 <= a < math.inf and 0 < b < math.inf):
@@ -184,9 +187,9 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
 
 
 def parse_places(text: str) -> tuple[int, ...]:
-    """Read ``1,3,5``, in rising order and each once."""
+    """Parse ``1,3,5``; return the numbers in ascending order, each once."""
     try:
-        places = sorted({int(part) for part in text.split(",")})
+        places = sorted({int(item) for item in text.split(",")})
     except ValueError:
         places = [0]
     if places[0] < 1:

@@ -1,4 +1,4 @@
-"""What ``longleaf report`` reads: one model or two, and rows of features or texts."""
+"""Input of ``longleaf report``: one model or two, and rows of features or texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_features(
     constants: Constants,
     places: tuple[int, ...],
 ) -> Problem:
-    """Read an XMLC file for models of features; labels are numbers, unless `names` has a name for one."""
+    """Read an XMLC file for models of features; labels are called by number unless `names` has a name."""
     data = load_data(path)
     for model in models:
         check_features_match(data, model)
@@ -48,12 +48,12 @@ def read_texts(
     constants: Constants,
     places: tuple[int, ...],
 ) -> Problem:
-    """Read a table as each tagger does, and number the tags of all of them and of the table together."""
+    """Read a table as each tagger does; number the tags of all taggers and of the table consistently."""
     tables = [_records(tagger, path, fields, strict, quiet=bool(n)) for n, tagger in enumerate(taggers)]
     if any([row.tags for row in one] != [row.tags for row in tables[0]] for one in tables[1:]):
         raise DataError(
-            f"{path} must give both models the same rows; they read other fields and skipped other rows: "
-            "name the fields by --text and --tags."
+            f"{path} must give both models the same rows; they read different fields and skipped "
+            "different rows: name the fields with --text and --tags."
         )
     known = (tag for tagger in taggers for tag in tagger.classes_)
     judged = (tag for row in tables[0] for tag in row.tags)
@@ -66,7 +66,7 @@ def read_texts(
         X = tagger._matrix(texts)
         sides.append(Side(title, label_model(tagger), X, number, tagger, texts))
     named: dict[str, str] = {}
-    for tagger in reversed(taggers):  # where both name a tag, the first model's name counts
+    for tagger in reversed(taggers):  # if both name a tag, the first model's name is used
         named |= tagger.names or {}
     labels = [named.get(tag, tag) for tag in place]
     ids = [row.id for row in tables[0]]

@@ -1,4 +1,4 @@
-"""Tables of texts as commands read them: told from XMLC files, and what was wrong with them said."""
+"""Reading tables of texts: detecting the format, and reporting faulty rows."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ BATCH_CHARACTERS = 1 << 24
 
 
 def data_form(path: str) -> str | None:
-    """Tell a table from an XMLC file or a store by name, or else by its first bytes; None if nothing says.
+    """Return whether a path is a table, an XMLC file or a store; None if unknown.
 
-    Nothing is read of what can be read only once, such as standard input.
+    The name decides, or else the first bytes. Nothing is read from a source that can be read only once, such
+    as standard input.
     """
     if path == STANDARD_INPUT:
         return None
@@ -50,41 +51,41 @@ def data_form(path: str) -> str | None:
 
 
 def table_suffix(path: str) -> str:
-    """Give the suffix for tables of the same format as this one."""
+    """Return the file suffix of a table's format."""
     return table_format(path) or guess_format(_head(path))
 
 
 def refuse_nameless_table(path: str) -> None:
-    """Refuse a file that begins with a word, as a CSV header does: nothing says that it holds texts."""
+    """Reject a file that starts with a word, as a CSV header does, but is not declared a table."""
     if path == STANDARD_INPUT or not Path(path).is_file():
         return
     start = _head(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     if start and not start[:1].isdigit():
         raise DataError(
-            f"{path} must begin with rows features labels, as an XMLC file does, or be a table of texts: "
-            "then name its fields by --text and --tags, or let its name end in .csv."
+            f"{path} must begin with rows, features and labels, as an XMLC file does, or be a table of texts:"
+            " then name its fields with --text and --tags, or give it a name that ends in .csv."
         )
 
 
 def _head(path: str) -> bytes:
     with closing(read_chunks(path)) as chunks:
-        return b"".join(islice(chunks, 2))[:HEAD_BYTES]  # the first piece is of a few bytes
+        return b"".join(islice(chunks, 2))[:HEAD_BYTES]  # the first chunk has only a few bytes
 
 
 def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[str, Any]) -> None:
-    """Refuse texts for a model of numbers, and the other way round."""
+    """Reject texts for a model of features, and features for a model of texts."""
     form = data_form(path)
     if isinstance(model, Tagger):
         if form == XMLC:
             raise DataError(
                 f"{path} must hold texts (JSONL, CSV, TSV or Parquet), as the model was trained on texts; "
-                "it is an XMLC file."
+                "got an XMLC file."
             )
         return
     if form == TABLE:
         raise DataError(
             f"{path} must be an XMLC file, as the model was trained on features and not on texts; "
-            "it is a table."
+            "got a table."
         )
     if options:
         named = next(iter(options))
@@ -92,7 +93,7 @@ def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[
 
 
 def check_both_match(path: str, models: dict[str, LabelEstimator | Tagger], options: dict[str, Any]) -> None:
-    """Refuse a model of texts beside one of features, and data that are not for them."""
+    """Reject a model of texts together with one of features, and data that do not fit both."""
     if len({isinstance(model, Tagger) for model in models.values()}) > 1:
         names = " and ".join(models)
         raise DataError(f"{names} must both be trained on texts, or both on features.")
@@ -101,40 +102,40 @@ def check_both_match(path: str, models: dict[str, LabelEstimator | Tagger], opti
 
 
 def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:
-    """Give the model of labels that is behind a tagger, or the model itself."""
+    """Return the estimator inside a tagger, or the model itself."""
     return model.estimator_ if isinstance(model, Tagger) else model
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Leave out what was not given."""
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value not in (None, [], False)}
 
 
 def open_table(path: str, fields: dict[str, Any], *, again: bool = False, **options: Any) -> TableReader:
-    """Begin to read a table, standard input included; say at its end, unless `again`, what looks wrong."""
+    """Open a table (or standard input) for reading; at its end, unless `again`, report what looks wrong."""
     reader = read_table(open_source(path), **fields, **options)
-    reader.at_end = None if again else _say_what_looks_wrong
+    reader.at_end = None if again else _report_suspicions
     return reader
 
 
-def _say_what_looks_wrong(reader: TableReader) -> None:
+def _report_suspicions(reader: TableReader) -> None:
     name, read = reader.report.source, in_words(reader.text_fields or ())
     if reader.unread:
         unread = in_words(sorted(reader.unread))
         _console.note(
-            f"{name}: the text is read from {read} and not from {unread}; --text FIELD says from where."
+            f"{name}: the text is read from {read} and not from {unread}; choose the field with --text FIELD."
         )
     separator = reader.better_separator()
     if separator is not None:
         used = "they are not split" if reader.separator is None else f"they are split at {reader.separator!r}"
         _console.note(
             f"{name}: {separator.share:.0%} of the rows have {separator.text!r} in their tags, and {used}; "
-            f"if it separates tags, give --separator '{separator.text}'."
+            f"if it separates tags, use --separator '{separator.text}'."
         )
 
 
 def report(reader: TableReader) -> None:
-    """Say on standard error how much was read and what was wrong with it, the first offenders named."""
+    """Report on standard error how much was read, and the first examples of each fault."""
     found = reader.report
     used = "all used" if found.records == found.rows else f"{found.records} used"
     _console.note(f"{found.source}: {found.rows} rows, {used}")
@@ -143,7 +144,7 @@ def report(reader: TableReader) -> None:
 
 
 class DigestedRecords:
-    """The records of a reader, digested on their way; what was wrong is said when the last has gone by."""
+    """Iterate over the records of a reader and digest them; faults are reported after the last one."""
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
@@ -151,25 +152,25 @@ class DigestedRecords:
 
     def __iter__(self) -> Iterator[Record]:
         for record in self._reader:
-            for part in (record.text, *record.tags):  # a length before each: no two tables look the same
-                data = part.encode("utf-8", "surrogatepass")
+            for field in (record.text, *record.tags):  # lengths make the digest unambiguous
+                data = field.encode("utf-8", "surrogatepass")
                 self._sha.update(len(data).to_bytes(8, "little") + data)
             self._sha.update(len(record.tags).to_bytes(8, "little"))
             yield record
         report(self._reader)
 
     def digest(self) -> str:
-        """Give a SHA-256 over texts and tags; the same for a table in any format or compression."""
+        """Return the SHA-256 of texts and tags; it does not depend on format or compression."""
         return f"sha256:{self._sha.hexdigest()}"
 
     def origin(self) -> dict[str, Any]:
-        """Say where a model of these records came from."""
+        """Return the provenance of a model trained on these records."""
         found = self._reader.report
         return {"data": found.source, "data_digest": self.digest(), "faults": dict(found.counts)}
 
 
 def record_batches(reader: TableReader) -> Iterator[list[Record]]:
-    """Give records some thousands, or some megabytes of text, at a time."""
+    """Yield batches of some thousand records or some megabytes of text."""
     batch: list[Record] = []
     characters = 0
     for record in reader:
@@ -183,7 +184,7 @@ def record_batches(reader: TableReader) -> Iterator[list[Record]]:
 
 
 def load_judged(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Data:
-    """Read texts and true tags; tags that training never saw are the columns after those of the model."""
+    """Read texts and true tags; tags that training never saw get columns after those of the model."""
     name, X, tags = read_judged(tagger, path, fields, strict)
     return Data(name, X, tagger.transform_tags(tags, unseen="add"))
 
@@ -191,7 +192,7 @@ def load_judged(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool)
 def read_judged(
     tagger: Tagger, path: str, fields: dict[str, Any], strict: bool
 ) -> tuple[str, Any, list[list[str]]]:
-    """Read a table as a tagger does: what messages call it, the features, and the true tags."""
+    """Read a table as a tagger does; return its name in messages, the features and the true tags."""
     tags: list[list[str]] = []
     with open_table(path, tagger.fields_ | fields, strict=strict) as reader:
         X = tagger.vectorizer_.transform(_texts(reader, tags))
@@ -206,7 +207,7 @@ def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
 
 
 def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:
-    """Read what tags are worth from a file of a tag and a number per line."""
+    """Read the gains of tags from a file with a tag and a number per line."""
     gains = {}
     for word, text in read_names(open_source(path), "a number").items():
         gain = parse_gain(text)

@@ -1,4 +1,4 @@
-"""What `train` and `tune` share: options of the trees, and how a model's origin is noted."""
+"""What `train` and `tune` share: checks of options, reading of labelled data, and a model's provenance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from longleaf.training.positive_weight import MOST_WEIGHT, check_positive_weight
 from longleaf.training.solver import MOST_THRESHOLD
 
 MOST_TREES = 1000
-LARGEST = 2**31 - 1  # as native code counts
+LARGEST = 2**31 - 1  # native code uses int32
 
 
 class Loss(StrEnum):
-    """The loss of the classifiers."""
+    """The loss of the node classifiers."""
 
     log = "log"
     squared_hinge = "squared-hinge"
@@ -34,14 +34,14 @@ TreeKind = StrEnum("TreeKind", {name: name for name in TREES})  # type: ignore[m
 
 
 def check_cost(cost: float | None) -> float | None:
-    """Refuse a C that no estimator takes."""
+    """Reject a C that no estimator accepts."""
     if cost is not None and not 0 < cost <= MOST_WEIGHT:
         raise typer.BadParameter(f"-C must be above 0 and at most {MOST_WEIGHT:g}; got {cost:g}.")
     return cost
 
 
 def check_threshold(threshold: float | None) -> float | None:
-    """Refuse a threshold that no estimator takes."""
+    """Reject a threshold that no estimator accepts."""
     if threshold is not None and not 0 <= threshold <= MOST_THRESHOLD:
         raise typer.BadParameter(
             f"--threshold must be at least 0 and at most {MOST_THRESHOLD:g}; got {threshold:g}."
@@ -49,14 +49,14 @@ def check_threshold(threshold: float | None) -> float | None:
     return threshold
 
 
-def check_apart(checkpoint: str, out: str) -> None:
-    """Refuse, before any work, a checkpoint that stands where the model shall be, or within that folder."""
+def check_outside(checkpoint: str, out: str) -> None:
+    """Reject, before any work, a checkpoint folder that is, or lies inside, the output folder."""
     if Path(os.path.realpath(checkpoint)).is_relative_to(os.path.realpath(out)):
-        raise DataError(f"--checkpoint must be a folder outside that of -o; got {checkpoint} and {out}.")
+        raise DataError(f"--checkpoint must be outside the folder of -o; got {checkpoint} and {out}.")
 
 
 def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
-    """Read a number above 0 or one of the names."""
+    """Parse a number above 0 or one of the names."""
     try:
         weight: float | str = float(text)
     except ValueError:
@@ -69,18 +69,18 @@ def parse_positive_weight(text: str, names: tuple[str, ...]) -> float | str:
 
 
 def is_table(path: str, about_texts: dict[str, Any]) -> bool:
-    """Tell texts from features, by what was asked for or by the file; refuse if they do not agree."""
+    """Return whether a file holds texts, according to options and format; reject a contradiction."""
     form = data_form(path)
     if about_texts and form in (XMLC, STORE):
         found = "an XMLC file" if form == XMLC else "a folder"
-        raise DataError(f"--{next(iter(about_texts))} is for tables of texts; {path} is {found}.")
+        raise DataError(f"--{next(iter(about_texts))} needs a table of texts; {path} is {found}.")
     if form is None and not about_texts:
         refuse_nameless_table(path)
     return bool(about_texts) or form == TABLE
 
 
 def load_labelled(path: str) -> Data:
-    """Read features and labels to train on, and say how much there is."""
+    """Read features and labels to train on, and report their sizes."""
     with _console.waiting(f"reading {path}"):
         rows = load_data(path)
     if rows.Y.nnz == 0:
@@ -90,12 +90,12 @@ def load_labelled(path: str) -> Data:
 
 
 def origin(rows: Data) -> dict[str, Any]:
-    """Say where a model of features came from."""
+    """Return the provenance of a model trained on these rows."""
     return {"data": rows.name, "data_digest": rows.digest(), "rows": rows.X.shape[0]}
 
 
 def trained_sentence(out: str, start: float) -> str:
-    """Say what a training took since ``start``, and how large the model is."""
+    """Return a sentence with the training time since ``start``, the peak memory and the model size."""
     seconds = time.perf_counter() - start
     memory, size = (_console.in_words(n) for n in (_console.peak_memory(), storage.folder_bytes(out)))
     return f"{out}: trained in {seconds:.1f} s, peak memory {memory}, model size {size}"

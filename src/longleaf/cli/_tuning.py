@@ -1,4 +1,4 @@
-"""Options that list the values to try, and a table of what they came to."""
+"""Options that list values to try, and the table of results."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def _listed(name: str, help: str) -> Any:
 
 
 def listed_values(
-    trees: Annotated[str | None, _listed("n_trees", "Numbers of trees. Left out, 1,3.")] = None,
-    loss: Annotated[str | None, _listed("loss", "Losses. Left out, log,squared-hinge.")] = None,
+    trees: Annotated[str | None, _listed("n_trees", "Numbers of trees; default: 1,3.")] = None,
+    loss: Annotated[str | None, _listed("loss", "Losses; default: log,squared-hinge.")] = None,
     cost: Annotated[
         str | None,
-        _listed("C", "Costs of an error. Left out, 4 to 64 for log and 0.25 to 4 for squared-hinge."),
+        _listed("C", "Costs of an error; default: 4 to 64 for log, 0.25 to 4 for squared-hinge."),
     ] = None,
-    arity: Annotated[str | None, _listed("arity", "Children of an inner node. Left out, 2,8,16,32.")] = None,
+    arity: Annotated[str | None, _listed("arity", "Children per inner node; default: 2,8,16,32.")] = None,
     max_leaf: Annotated[
         str | None,
-        _listed("max_leaf", "Most labels of a cluster that is not split. Left out, 20,50,100,200."),
+        _listed("max_leaf", "Maximum labels per leaf cluster; default: 20,50,100,200."),
     ] = None,
     threshold: Annotated[
-        str | None, _listed("threshold", "Weights of smaller magnitude are dropped. Left out, 0.05,0.1.")
+        str | None, _listed("threshold", "Drop weights of smaller magnitude; default: 0.05,0.1.")
     ] = None,
-    tree: Annotated[str | None, _listed("tree", "How trees are built. Left out, kmeans.")] = None,
+    tree: Annotated[str | None, _listed("tree", "How trees are built; default: kmeans.")] = None,
 ) -> dict[str, list[Any]]:
-    """Read the lists that were given, before any data."""
-    asked = {
+    """Parse the given lists, before any data are read."""
+    given = {
         "loss": (loss, _choice([one.value for one in Loss])),
         "C": (cost, _number(0, above=True)),
         "arity": (arity, _whole(2, LARGEST)),
@@ -58,36 +58,36 @@ def listed_values(
         "threshold": (threshold, _number(0)),
         "tree": (tree, _choice([one.value for one in TreeKind])),
     }
-    found = {name: _read(name, text, read) for name, (text, read) in asked.items() if text is not None}
+    found = {name: _read(name, text, read) for name, (text, read) in given.items() if text is not None}
     if "merged" in found.get("tree", []) and any(one & (one - 1) for one in found.get("arity", [])):
         raise typer.BadParameter("--arity must be powers of two with --tree merged.")
     return found
 
 
 def _read(name: str, text: str, read: Callable[[str], Any]) -> list[Any]:
-    return [read_one for part in text.split(",") for read_one in [_read_one(name, part.strip(), read)]]
+    return [read_one for item in text.split(",") for read_one in [_read_one(name, item.strip(), read)]]
 
 
-def _read_one(name: str, part: str, read: Callable[[str], Any]) -> Any:
+def _read_one(name: str, item: str, read: Callable[[str], Any]) -> Any:
     try:
-        return read(part)
+        return read(item)
     except ValueError as error:
-        raise typer.BadParameter(f"{OPTIONS[name]} must list {error}; got {part!r}.") from None
+        raise typer.BadParameter(f"{OPTIONS[name]} must list {error}; got {item!r}.") from None
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(part: str) -> int:
-        if not part.isdecimal() or not low <= int(part) <= high:
+    def read(item: str) -> int:
+        if not item.isdecimal() or not low <= int(item) <= high:
             raise ValueError(f"whole numbers from {low} to {high}")
-        return int(part)
+        return int(item)
 
     return read
 
 
 def _number(low: float, above: bool = False) -> Callable[[str], float]:
-    def read(part: str) -> float:
+    def read(item: str) -> float:
         try:
-            number = float(part)
+            number = float(item)
         except ValueError:
             number = math.nan
         if not low <= number < math.inf or (above and number == low):
@@ -98,10 +98,10 @@ def _number(low: float, above: bool = False) -> Callable[[str], float]:
 
 
 def _choice(choices: list[str]) -> Callable[[str], str]:
-    def read(part: str) -> str:
-        if part not in choices:
+    def read(item: str) -> str:
+        if item not in choices:
             raise ValueError(f"some of {', '.join(choices)}")
-        return part
+        return item
 
     return read
 
@@ -116,29 +116,29 @@ def show(found: Tuning) -> None:
 
 
 def reasons(found: Tuning) -> list[str]:
-    """Say in a few lines why the chosen settings were."""
+    """Explain in a few lines why these settings were chosen."""
     change = found.difference
     dial = f" with tail {found.tail:g}" if found.tail else ""
-    lines = [f"because  {found.metric} is {found.value:.2f} on {found.dev_rows} rows to choose by{dial}"]
+    lines = [f"because  {found.metric} is {found.value:.2f} on {found.dev_rows} validation rows{dial}"]
     if found.settings == found.start:
-        return [*lines, "         and nothing that was tried is better than the starting settings."]
-    verdict = "clear" if change.is_clear else "it may be chance"
+        return [*lines, "         and no other candidate is better than the starting settings."]
+    verdict = "clear" if change.is_clear else "may be chance"
     interval = f"{change.difference:+.2f}, 95 % between {change.low:+.2f} and {change.high:+.2f}: {verdict}"
     return [*lines, f"         and {change.a:.2f} with the starting settings ({interval})."]
 
 
 def as_options(settings: dict[str, Any]) -> str:
-    """Give settings as options of ``longleaf train``."""
+    """Return settings as options of ``longleaf train``."""
     return " ".join(f"{OPTIONS[name]} {_short(value)}" for name, value in settings.items())
 
 
 def _table(found: Tuning) -> Table:
-    """List each setting once, with what it reached in each rung; the best that went furthest comes first."""
+    """List each setting once with its result in each rung; those that reached the last rung come first."""
     from rich import box
     from rich.table import Table
 
     sizes = sorted({trial.rows for trial in found.trials})
-    title = f"{found.metric} of each setting, by rows that it was trained on"
+    title = f"{found.metric} of each setting, by number of training rows"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("", *(OPTIONS[name].lstrip("-") for name in found.settings)):
         table.add_column(heading, no_wrap=True)

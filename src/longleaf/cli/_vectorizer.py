@@ -1,4 +1,4 @@
-"""How texts become numbers, as options: the parameters of `TextVectorizer` that people change."""
+"""The parameters of `TextVectorizer` as options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 from longleaf.text.checks import check_parameters
 from longleaf.text.vectorizer import TextVectorizer
 
-PANEL = "Words"
+PANEL = "Text features"
 
 
 class Analyzer(StrEnum):
-    """What terms are made of."""
+    """The kind of terms."""
 
     word = "word"
     char = "char"
@@ -41,13 +41,13 @@ def _option(parameter: str, help: str, **details: Any) -> Any:
 def word_settings(
     analyzer: Annotated[
         Analyzer | None,
-        _option("analyzer", "Terms of words (the default), of characters, or of characters inside words."),
+        _option("analyzer", "Terms of words (default), of characters, or of characters within words."),
     ] = None,
     ngrams: Annotated[
         str | None,
         _option(
             "ngram_range",
-            "The shortest and the longest terms: 1,2 is words and pairs of words. Left out, 1,1.",
+            "Shortest and longest n-grams: 1,2 is words and pairs of words; default: 1,1.",
             metavar="MIN,MAX",
         ),
     ] = None,
@@ -55,21 +55,19 @@ def word_settings(
         str | None,
         _option(
             "char_ngram_range",
-            "Beside the words, also pieces of words of so many characters, as in 3,5.",
+            "Add character n-grams of these lengths, such as 3,5.",
             metavar="MIN,MAX",
         ),
     ] = None,
     min_df: Annotated[
         str | None,
         _option(
-            "min_df", "Leave out terms in fewer texts: a whole number, or a share such as 0.001.", metavar="N"
+            "min_df", "Ignore terms in fewer texts: a whole number, or a share such as 0.001.", metavar="N"
         ),
     ] = None,
     max_df: Annotated[
         str | None,
-        _option(
-            "max_df", "Leave out terms in more texts: a whole number, or a share such as 0.5.", metavar="N"
-        ),
+        _option("max_df", "Ignore terms in more texts: a whole number, or a share such as 0.5.", metavar="N"),
     ] = None,
     max_features: Annotated[
         int | None, _option("max_features", "Keep only the most frequent terms.", min=1, metavar="N")
@@ -78,15 +76,15 @@ def word_settings(
         int | None,
         _option(
             "hashing",
-            "Hash terms into so many columns: memory is bounded, explanations guess the words.",
+            "Hash terms into N columns: bounds memory, but explanations can only guess words.",
             min=1,
             metavar="N",
         ),
     ] = None,
-    keep_case: Annotated[bool, _option("lowercase", "Tell upper from lower case.")] = False,
+    keep_case: Annotated[bool, _option("lowercase", "Distinguish upper and lower case.")] = False,
 ) -> dict[str, Any]:
-    """Give what was asked for as parameters of `TextVectorizer`; refuse what does not go together."""
-    asked = {
+    """Return the given options as parameters of `TextVectorizer`; reject invalid combinations."""
+    given = {
         "analyzer": None if analyzer is None else analyzer.value,
         "ngram_range": None if ngrams is None else _range("--ngrams", ngrams),
         "char_ngram_range": None if chars is None else _range("--chars", chars),
@@ -96,19 +94,19 @@ def word_settings(
         "hashing": hashing,
         "lowercase": False if keep_case else None,
     }
-    settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
         check_parameters(TextVectorizer(**settings).get_params())
     except ValueError as error:
         names = re.compile("|".join(rf"\b{name}\b" for name in OPTIONS))
-        said = names.sub(lambda match: OPTIONS[match[0]], str(error))
-        said = said.replace("be None or", "be").replace("be None", "be left out")
-        raise typer.BadParameter(said) from None
+        message = names.sub(lambda match: OPTIONS[match[0]], str(error))
+        message = message.replace("be None or", "be").replace("be None", "be omitted")
+        raise typer.BadParameter(message) from None
     return settings
 
 
 def named_options(settings: dict[str, Any]) -> dict[str, Any]:
-    """Give settings by the names of their options, without dashes in front."""
+    """Return settings by the names of their options, without leading dashes."""
     return {OPTIONS[name].removeprefix("--"): value for name, value in settings.items()}
 
 
@@ -120,7 +118,7 @@ def _range(option: str, text: str) -> tuple[int, int]:
 
 
 def _frequency(option: str, text: str) -> float:
-    """Read a number of texts, or a share of them if it has a decimal point."""
+    """Parse a number of texts, or a share of them if it has a decimal point."""
     try:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:

@@ -30,12 +30,14 @@ Model = LabelEstimator | Tagger
 
 def compare(
     a: Annotated[
-        str, typer.Argument(metavar="A", help="The folder of a model.", callback=_options.not_empty)
+        str, typer.Argument(metavar="A", help="Folder of the first model.", callback=_options.not_empty)
     ],
     b: Annotated[
         str,
         typer.Argument(
-            metavar="B", help="Another; or the same, with two dials.", callback=_options.not_empty
+            metavar="B",
+            help="Folder of the second model; may be A again, with another --tail or --search.",
+            callback=_options.not_empty,
         ),
     ],
     data: _options.DataPath,
@@ -46,18 +48,18 @@ def compare(
             "--tail",
             min=0.0,
             metavar="T",
-            help="The tail dial; given twice, first that of A, then that of B.",
+            help="As in predict; may be given twice, first for A, then for B.",
         ),
     ] = None,
     search: Annotated[
         list[_options.Search] | None,
-        typer.Option("--search", help="How labels are looked for; given twice, first for A, then for B."),
+        typer.Option("--search", help="As in predict; may be given twice, first for A, then for B."),
     ] = None,
     beam: _options.Beam = 10,
     propensity: _options.Propensity = None,
     samples: _options.Samples = 1000,
     confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", help="What share of them an interval holds.")
+        float, typer.Option("--confidence", metavar="P", help="Confidence level of the intervals.")
     ] = 0.95,
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
@@ -67,7 +69,7 @@ def compare(
     strict: _options.Strict = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Judge two models, or two dials of one, on the same rows, with intervals of the difference."""
+    """Compare two models, or two settings of one, on the same rows, with confidence intervals."""
     places = _options.parse_places(k)
     tails, searches = _both("--tail", tail), _both("--search", search)
     if not 0 < confidence < 1:
@@ -87,13 +89,13 @@ def compare(
         with _console.progress_bar("predicting") as progress:
             top = model.top_k(problem.X[side], min(places[-1], model.n_labels_), **dial, progress=progress)
         tops.append(np.append(problem.number[side], -1)[top.labels])
-    worth = inverse_propensity_from_counts(problem.counts, problem.n_rows, *constants)
+    inverse_propensity = inverse_propensity_from_counts(problem.counts, problem.n_rows, *constants)
     with _console.waiting("resampling"):
         metrics = judge(
             problem.truth,
             tops[0],
             tops[1],
-            inverse_propensity=worth,
+            inverse_propensity=inverse_propensity,
             counts=problem.counts,
             k=places,
             n_samples=samples,
@@ -113,16 +115,16 @@ def compare(
     console.print(_table(metrics, bins[0], places[-1], confidence))
     console.print(
         f"{problem.truth.shape[0]} rows, {samples} resamples of them; all shares in percent.\n"
-        "Where an interval leaves out 0, other rows would hardly turn the difference round."
+        "Where an interval excludes 0, the difference is unlikely to change sign on other rows."
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What both are judged on: labels are numbered alike, those of A first.
+    """The rows both models are evaluated on; labels are numbered consistently, those of A first.
 
-    ``X`` and ``number`` have one entry per model: its features of the rows, and the common numbers of its own
-    labels. Counts and the number of rows are those of A's training.
+    ``X`` and ``number`` have one entry per model: the features as it reads them, and the common numbers of
+    its labels. Counts and the number of rows are from A's training.
     """
 
     X: list[Any]
@@ -150,15 +152,15 @@ def _read(models: list[Model], path: str, fields: dict[str, Any], strict: bool) 
 def _read_texts(
     models: list[Any], path: str, fields: dict[str, Any], strict: bool
 ) -> tuple[list[Any], list[npt.NDArray[np.int64]], Any]:
-    """Read the table as each of two taggers does, and number the tags of both and of the table together."""
+    """Read the table as each of two taggers does; number the tags of both and of the table consistently."""
     a, b = models
     read = [read_judged(a, path, fields, strict)]
     read.append(read[0] if a is b else read_judged(b, path, fields, strict))
     (name, X_a, tags), (_, X_b, tags_b) = read
     if tags != tags_b:
         raise DataError(
-            f"{name} must give both models the same rows; they read other fields and skipped other rows: "
-            "name the fields by --text and --tags."
+            f"{name} must give both models the same rows; they read different fields and skipped "
+            "different rows: name the fields with --text and --tags."
         )
     place = dict.fromkeys([*a.classes_, *b.classes_])
     truth = TagCollector.of(tags, place).indicator()
@@ -168,7 +170,7 @@ def _read_texts(
 
 
 def _both(option: str, values: list[Any] | None) -> list[Any]:
-    """Give A's and B's value: one counts for both."""
+    """Return the values for A and B; a single value counts for both."""
     found = values or [None]
     if len(found) > 2:
         raise typer.BadParameter(
@@ -178,7 +180,7 @@ def _both(option: str, values: list[Any] | None) -> list[Any]:
 
 
 def _side(path: str, tail: float | None, search: _options.Search | None) -> str:
-    """Name a model and its dial."""
+    """Describe a model and its settings."""
     dial = [] if tail is None else [f"tail {tail:g}"]
     dial += [] if search is None else [f"search {search.value}"]
     return f"{path} ({', '.join(dial)})" if dial else path

@@ -35,9 +35,7 @@ def convert(
     ],
     out: Annotated[
         str,
-        typer.Option(
-            "-o", "--out", metavar="STORE", help="The folder to write.", callback=_options.not_empty
-        ),
+        typer.Option("-o", "--out", metavar="STORE", help="Folder to write.", callback=_options.not_empty),
     ],
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
@@ -46,9 +44,9 @@ def convert(
     threads: _options.Threads = None,
     *,
     words: dict[str, Any],
-    force: Annotated[bool, typer.Option("--force", help="Replace the store that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
 ) -> None:
-    """Write DATA as a folder that training maps into memory: for data larger than that."""
+    """Convert DATA to a memory-mapped store, for training on data larger than memory."""
     start = time.perf_counter()
     check_new_model(out, force, DATA)
     fields = given(text=text, tags=tags, separator=separator)
@@ -76,7 +74,7 @@ def _all_tables(paths: list[str], about_texts: dict[str, Any]) -> bool:
 
 
 class _Tables:
-    """The records of several tables, read twice; the first reading is digested and reported."""
+    """The records of several tables, read twice; the first pass computes the digest and reports faults."""
 
     def __init__(self, paths: list[str], fields: dict[str, Any], strict: bool) -> None:
         self._paths, self._options = paths, fields
@@ -87,7 +85,7 @@ class _Tables:
     def records(self) -> Iterator[Record]:
         first = not self._origins
         for path in self._paths:
-            # all tables are read as the first one is: a model has one text, not one for each table
+            # all tables are read like the first: a model has the same text fields for every table
             fields = given(text=self._fields.get("text")) | self._options
             with open_table(path, fields, again=not first, strict=self._strict) as reader:
                 if not first:
@@ -99,7 +97,7 @@ class _Tables:
                 self._fields = self._fields or reader.fields
 
     def meta(self) -> dict[str, Any]:
-        """Say where the rows came from, as a model trained on them will."""
+        """Return the provenance of the rows, for the models trained on them."""
         if len(self._origins) == 1:
             return {"fields": self._fields, "origin": self._origins[0]}
         faults: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""``longleaf demo``: the whole method on laws inside the package, from raw text."""
+"""``longleaf demo``: the whole method on the bundled laws, from raw text."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ SHOWN = {
     0.0: "the likeliest concepts",
     1.0: "rare concepts count for more (PS-PLT)",
 }
-"""The settings of the dial at which a law's suggestions are shown."""
+"""The values of tail for which a law's suggestions are shown."""
 WIDEST = 100
 NARROW = 90
-"""Below this many columns, names of concepts get less room, so that the words still have some."""
+"""Below this many columns, names of concepts are narrower, to leave space for the words."""
 WORDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """What one setting of the dial answered on the test laws, and how good that is."""
+class Evaluation:
+    """Predictions for the test laws with one value of tail, and their metrics."""
 
     hits: npt.NDArray[np.bool_]
-    worth: npt.NDArray[np.float64]
+    gains: npt.NDArray[np.float64]
     metrics: dict[str, float]
     bins: list[FrequencyBin]
 
 
 def demo() -> None:
-    """Train on laws inside the package, judge the tail dial, and tag a law with reasons: under a minute."""
+    """Train on bundled EU laws, evaluate, and explain the tags of one law; takes under a minute."""
     console = _console.output()
     console.width = min(console.width, WIDEST)
     with _console.waiting("reading the laws"):
         sample = load_sample()
     console.print(
         f"\n[bold]longleaf[/] learns EuroVoc concepts from {len(sample.texts_train):,} EU laws; "
-        f"{len(sample.texts_test):,} others judge it.\n"
+        f"{len(sample.texts_test):,} others are for testing.\n"
         "[dim]EURLEX57K, Chalkidis et al. 2019, CC BY-SA 4.0[/]\n"
     )
     start = time.perf_counter()
@@ -63,44 +63,45 @@ def demo() -> None:
         tagger = Tagger(PLT(random_state=SEED), names=sample.names)
         tagger.fit(sample.texts_train, sample.tags_train, progress=progress)
     trained = time.perf_counter()
-    with _console.waiting("tagging the others"):
-        judged = _judge(tagger, sample)
+    with _console.waiting("tagging the test laws"):
+        evaluations = _evaluate(tagger, sample)
     done = time.perf_counter()
     model = tagger.estimator_
     console.print(
         f"trained  from raw text in [bold]{trained - start:.1f} s[/]: "
         f"{model.n_features_in_:,} words, {model.n_labels_:,} concepts\n"
-        f"tagged   the others in [bold]{(done - trained) / len(TAILS):.1f} s[/] "
-        "for each setting of the dial\n\n"
-        "[bold]One model, one dial.[/] What a rare concept is worth is said when asking."
+        f"tagged   the test laws in [bold]{(done - trained) / len(TAILS):.1f} s[/] "
+        "for each value of tail\n\n"
+        "[bold]One model, one dial.[/] The weight of rare concepts is chosen at prediction."
     )
-    console.print(_comparison(judged))
+    console.print(_comparison(evaluations))
     console.print(
         "[dim]p@k       how many of the first k are right\n"
         "psp@k     the same, but a rare concept counts for more\n"
         f"recall@{K}  how many of the true ones are found: frequent concepts, and rarer ones[/]\n"
     )
-    _show_law(console, tagger, sample, judged)
+    _show_law(console, tagger, sample, evaluations)
 
 
-def _judge(tagger: Tagger, sample: Sample) -> list[Judged]:
-    """Tag the test laws at each setting of the dial; concepts that training never saw count as missed."""
+def _evaluate(tagger: Tagger, sample: Sample) -> list[Evaluation]:
+    """Tag the test laws with each value of tail; concepts that training never saw count as missed."""
     model = tagger.estimator_
     X = tagger.vectorizer_.transform(sample.texts_test)
     Y = tagger.transform_tags(sample.tags_test, unseen="add")
     counts = np.pad(model.label_counts_, (0, Y.shape[1] - model.n_labels_))
-    worth = inverse_propensity_from_counts(counts, model.n_rows_)
+    inverse_propensity = inverse_propensity_from_counts(counts, model.n_rows_)
     true = Y.toarray() > 0
-    judged = []
+    evaluations = []
     for tail in TAILS:
         top = model.top_k(X, K, tail=tail)
         hits = np.take_along_axis(true, top.labels, axis=1)
-        metrics = evaluate(Y, top, inverse_propensity=worth, k=PLACES)
-        judged.append(Judged(hits, worth[top.labels], metrics, frequency_table(Y, top, counts, k=K)))
-    return judged
+        metrics = evaluate(Y, top, inverse_propensity=inverse_propensity, k=PLACES)
+        gains = (hits * inverse_propensity[top.labels]).sum(axis=1)
+        evaluations.append(Evaluation(hits, gains, metrics, frequency_table(Y, top, counts, k=K)))
+    return evaluations
 
 
-def _comparison(judged: Sequence[Judged]) -> Table:
+def _comparison(evaluations: Sequence[Evaluation]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -110,11 +111,11 @@ def _comparison(judged: Sequence[Judged]) -> Table:
     table.add_column("0 to 1", justify="right")
     for name in ("p", "psp"):
         for at in PLACES:
-            table.add_row(f"{name}@{at}", *_cells([one.metrics[f"{name}@{at}"] for one in judged]))
+            table.add_row(f"{name}@{at}", *_cells([one.metrics[f"{name}@{at}"] for one in evaluations]))
         table.add_section()
-    for bins in zip(*(one.bins for one in judged), strict=True):
+    for bins in zip(*(one.bins for one in evaluations), strict=True):
         about = bins[0]
-        if about.max_count:  # nobody can learn a concept that training never saw
+        if about.max_count:  # concepts that training never saw cannot be learned
             counts = f"{about.labels:>5,} of {about.min_count} to {about.max_count} laws"
             heading = f"recall@{K} {about.name:<5} [dim]{counts}[/]"
             table.add_row(heading, *_cells([one.recall for one in bins]))
@@ -127,16 +128,16 @@ def _cells(values: list[float]) -> list[str]:
     return [f"{value:.1f}" for value in values] + [f"[{colour}]{change:+.1f}[/]"]
 
 
-def _show_law(console: Any, tagger: Tagger, sample: Sample, judged: Sequence[Judged]) -> None:
-    """Show a law's suggestions with their words; which law is a matter of a rule, not of taste."""
+def _show_law(console: Any, tagger: Tagger, sample: Sample, evaluations: Sequence[Evaluation]) -> None:
+    """Show the suggestions for the law that a higher tail helps most, with their words."""
     from rich.text import Text
 
-    first, last = judged[0], judged[-1]
+    first, last = evaluations[0], evaluations[-1]
     more = last.hits.sum(axis=1) - first.hits.sum(axis=1)
-    row = int(((last.hits * last.worth).sum(axis=1) - (first.hits * first.worth).sum(axis=1)).argmax())
+    row = int((last.gains - first.gains).argmax())
     console.print(
-        "[bold]A law that it has not seen[/], with the words that spoke for each suggestion.\n"
-        f"It is the one that the dial helps most. Of all {len(more):,}, tail 1 finds more concepts\n"
+        "[bold]A law from the test set[/], with the words that speak for each suggestion.\n"
+        f"It is the one that the tail dial helps most. Of all {len(more):,}, tail 1 finds more concepts\n"
         f"than tail 0 for {(more > 0).sum()} laws, and fewer for {(more < 0).sum()}.\n"
     )
     console.print(Text(" ".join(sample.titles_test[row].split()), style="italic"))
@@ -173,7 +174,7 @@ def _suggestions(tagger: Tagger, suggestions: list[Suggestion], true: list[str],
 
 
 def _words(suggestion: Suggestion) -> Text:
-    """Give the words, the strongest first; those of at least half its part are bold, as in ``explain``."""
+    """Return the words, strongest first; those with at least half the largest effect are bold."""
     from rich.text import Text
 
     words = Text()

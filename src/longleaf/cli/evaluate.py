@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NOTHING_TO_FIND = "–"
-"""Stands for a share of a group of labels that no judged row has: a 0 would look like a failure."""
+"""Shown in place of a metric of labels that no evaluated row has: a 0 would look like a failure."""
 NAMES = {
     "p": "precision",
     "recall": "recall",
@@ -55,7 +55,7 @@ def evaluate(
     strict: _options.Strict = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Predict the rows of DATA and judge that by all of their true labels."""
+    """Evaluate a model's predictions on DATA against the true labels."""
     places = _options.parse_places(k)
     loaded = load(model)
     trained = label_model(loaded)
@@ -78,19 +78,19 @@ def evaluate(
     if not isinstance(loaded, Tagger):
         check_features_match(rows, trained)
         check_labels_match(rows, trained)
-    # Tags that training never saw have no row there, and still count in the denominators.
+    # Tags that training never saw have a count of 0, and still count in the denominators.
     counts = np.pad(trained.label_counts_, (0, rows.Y.shape[1] - trained.n_labels_))
     with _console.progress_bar("predicting") as progress:
         start = time.perf_counter()
         top = suggester.top_k(rows.X, query, progress)
         seconds = time.perf_counter() - start
-    worth, bins = None, []
+    inverse_propensity, bins = None, []
     if trained.n_rows_:
-        worth = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
+        inverse_propensity = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
         bins = frequency_table(rows.Y, top, counts, k=places[-1])
     else:
-        _console.note("No metric by propensity or frequency: the model was imported without label counts.")
-    metrics = judge(rows.Y, top, inverse_propensity=worth, k=places)
+        _console.note("No metrics by propensity or frequency: the model was imported without label counts.")
+    metrics = judge(rows.Y, top, inverse_propensity=inverse_propensity, k=places)
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:

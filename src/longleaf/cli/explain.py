@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_WORDS = 8
-"""Words that are listed on each side."""
+"""Number of words listed for and against a tag."""
 LEAST = 0.005
-"""What a word must have added to be listed: what two digits show."""
+"""Smallest effect of a listed word; smaller ones would round to 0.00."""
 MOST_CHARACTERS = 1500
-"""How much of the text is shown in colours."""
+"""Maximum length of the coloured text."""
 FAINT = 0.1
-"""Words below this part of the strongest stay without a colour."""
+"""Words weaker than this share of the strongest are not coloured."""
 
 
 def explain(
     model: _options.ModelPath,
-    text: Annotated[
-        str, typer.Option("--text", metavar="TEXT", help="The text to tag; - reads standard input.")
-    ],
+    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text to tag; - reads standard input.")],
     tag: Annotated[
         str | None,
-        typer.Option("--tag", metavar="TAG", help="The tag to explain, or its name; left out, the best few."),
+        typer.Option(
+            "--tag", metavar="TAG", help="Tag to explain, or its name; default: the best suggestions."
+        ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="How many tags without --tag.")] = 3,
+    k: Annotated[
+        int, typer.Option("-k", min=1, metavar="K", help="Number of suggestions without --tag.")
+    ] = 3,
     tail: _options.Tail = None,
     names: _options.Names = None,
     only: _options.Only = None,
     never: _options.Never = None,
     groups: _options.Groups = None,
 ) -> None:
-    """Suggest tags for a text and say which of its words spoke for and against them."""
+    """Suggest tags for a text and show which of its words speak for and against them."""
     if tag is not None and (only or never or groups):
         raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
     tagger = load(model)
     if not isinstance(tagger, Tagger):
-        raise DataError(
-            f"{model} must be trained on texts to explain one; it is a {tagger.kind} of features."
-        )
+        raise DataError(f"{model} must be trained on texts to explain one; got a {tagger.kind} of features.")
     if names is not None:
         tagger.names = read_names(names)
     if text == STANDARD_INPUT:
@@ -79,7 +79,7 @@ def explain(
 
 
 def _in_brief(found: Explanation, score: float | None) -> Text:
-    """Give the tag, its probability, the words on both sides and the level that decided."""
+    """Return the tag, its probability, the words for and against it, and the decisive level."""
     from rich.text import Text
 
     brief = Text().append(_printable(found.tag), style="bold")
@@ -87,7 +87,7 @@ def _in_brief(found: Explanation, score: float | None) -> Text:
         brief.append(f"  {_printable(found.name)}", style="bold")
     brief.append(f"\n  probability  {found.probability:.4g} ({found.baseline:.4g} for an empty text)")
     if score is not None:
-        brief.append(f"\n  score        {score:.4g} with this tail dial")
+        brief.append(f"\n  score        {score:.4g} with this tail")
     against = [(word, value) for word, value in found.contributions if value < 0]
     for heading, words, style in (
         ("for", list(found.words_for), "green"),
@@ -103,7 +103,7 @@ def _in_brief(found: Explanation, score: float | None) -> Text:
 
 
 def _append_words(brief: Text, words: list[tuple[str, float]], style: str) -> None:
-    """List words with what each added to the log probability; sum up the rest."""
+    """Append words with what each added to the log probability, and the sum of the rest."""
     if not words:
         brief.append("no word")
     listed = [(word, value) for word, value in words[:MOST_WORDS] if abs(value) >= LEAST] or words[:1]
@@ -116,7 +116,7 @@ def _append_words(brief: Text, words: list[tuple[str, float]], style: str) -> No
 
 
 def _coloured(text: str, found: Explanation) -> Text:
-    """Colour the words of the text: green spoke for the tag, red against; the strongest are bold."""
+    """Colour the words of the text: green for the tag, red against it; the strongest are bold."""
     from rich.text import Text
 
     spans = found.spans(text)
@@ -132,5 +132,5 @@ def _coloured(text: str, found: Explanation) -> Text:
 
 
 def _printable(text: str) -> str:
-    """Keep a terminal safe from control characters; the length stays the same."""
+    """Replace control characters, which could harm a terminal; the length stays the same."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)

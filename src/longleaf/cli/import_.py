@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class Bits(StrEnum):
-    """How a weight is stored."""
+    """The number of bits of a stored weight."""
 
     eight = "8"
     thirty_two = "32"
@@ -33,19 +33,20 @@ def import_(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="The folder that the other system saved.", callback=_options.not_empty
+            metavar="MODEL", help="Folder that the other system saved.", callback=_options.not_empty
         ),
     ],
     out: _options.ModelOut,
     kind: Annotated[
-        Kind | None, typer.Option("--from", help="The other system; left out, told by the folder's files.")
+        Kind | None,
+        typer.Option("--from", help="The other system; default: detected from the folder's files."),
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
             "--data",
             metavar="TRAIN",
-            help="The XMLC file that the model was trained on: its labels' counts make --tail work.",
+            help="XMLC file that the model was trained on; --tail needs its label counts.",
             callback=_options.not_empty,
         ),
     ] = None,
@@ -54,26 +55,26 @@ def import_(
         typer.Option(
             "--counts",
             metavar="FILE",
-            help="In place of --data: how often each label occurred in training, a number per line.",
+            help="Instead of --data: training count of each label, one number per line.",
             callback=_options.not_empty,
         ),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option("--rows", min=1, metavar="N", help="With --counts: how many rows training had."),
+        typer.Option("--rows", min=1, metavar="N", help="With --counts: number of training rows."),
     ] = None,
     features: Annotated[
         int | None,
         typer.Option(
-            "--features", min=1, metavar="N", help="Columns of the rows, if the folder tells fewer."
+            "--features", min=1, metavar="N", help="Number of features, if the folder records fewer."
         ),
     ] = None,
     weight_bits: Annotated[
-        Bits, typer.Option("--weight-bits", help="32 keeps weights as they are; 8 makes the model smaller.")
+        Bits, typer.Option("--weight-bits", help="32 keeps weights unchanged; 8 makes the model smaller.")
     ] = Bits.thirty_two,
     force: _options.ForceModel = False,
 ) -> None:
-    """Make a longleaf model of one trained by omikuji, PECOS XR-Linear or napkinXC, without retraining."""
+    """Convert a model trained by omikuji, PECOS XR-Linear or napkinXC, without retraining."""
     if (counts is None) != (rows is None):
         raise typer.BadParameter("--counts and --rows must be given together.")
     if counts is not None and data is not None:
@@ -89,7 +90,7 @@ def import_(
     imported.save(out, force=force)
     if "label_counts" not in known:
         _console.note(
-            "The labels' counts are not known, so --tail will be refused; --data or --counts gives them."
+            "Label counts are unknown, so --tail cannot be used; provide them with --data or --counts."
         )
     size = _console.in_words(storage.folder_bytes(out))
     typer.echo(
@@ -99,7 +100,7 @@ def import_(
 
 
 def _known(data: str | None, counts: str | None, rows: int | None) -> dict[str, Any]:
-    """Give what the options tell about the training data, as arguments of `import_model`."""
+    """Return what the options say about the training data, as arguments of `import_model`."""
     if counts is not None:
         return {"label_counts": load_gain(counts, None, "count"), "n_rows": rows}
     if data is None:

@@ -16,24 +16,22 @@ from longleaf.tagger import Tagger
 def info(
     model: _options.ModelPath,
     as_json: _options.Json = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Also compare every byte with its checksum.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Also verify the checksums of all files.")] = False,
 ) -> None:
-    """Say what a model is and where it came from."""
+    """Show what a model is and where it came from."""
     facts = _facts(model, verify)
     if as_json:
         _console.print_json(facts)
         return
     origin = facts.pop("origin")
     settings, tuning = origin.pop("settings", {}), origin.pop("tuning", {})
-    for name in ("trials", "start", "difference"):  # --json has them
+    for name in ("trials", "start", "difference"):  # only in --json
         tuning.pop(name, None)
     facts["bytes"] = f"{facts['bytes']} ({_console.in_words(facts['bytes'])})"
-    for heading, part in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
-        if heading and part:
+    for heading, section in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
+        if heading and section:
             typer.echo(f"\n{heading}")
-        for name, value in part.items():
+        for name, value in section.items():
             typer.echo(f"  {name:<16} {value}")
 
 
@@ -45,7 +43,7 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         "labels": trained.n_labels_,
         "labels_trained": int((trained.label_counts_ != 0).sum()),
         "features": trained.n_features_in_,
-        "rows": trained.n_rows_ or None,  # not known of an imported model
+        "rows": trained.n_rows_ or None,  # unknown for an imported model
         "trees": len(trained.trees_),
         "nodes": sum(tree.n_nodes for tree in trained.trees_),
         "weights": sum(int(weights["weights"].sum()) for weights in trained.weights_),

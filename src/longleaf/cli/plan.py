@@ -37,7 +37,7 @@ def plan(
     memory: _options.MemoryLimit = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Say what training on DATA will take: nodes, rows per level, memory, size and time."""
+    """Estimate what training on DATA takes: nodes, rows per level, memory, model size and time."""
     clock = Clock()
     estimator = make_estimator(model, preset, settings, seed, threads)
     fields = given(text=text, tags=tags, separator=separator)

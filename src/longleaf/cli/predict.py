@@ -36,8 +36,7 @@ def predict(
         typer.Option(
             "--gain",
             metavar="FILE",
-            help="What each label is worth, one number per line; "
-            "a tag and its number per line for a model of texts.",
+            help="Gain of each label, one number per line (a tag and its gain for a model of texts).",
             callback=_options.not_empty,
         ),
     ] = None,
@@ -51,7 +50,7 @@ def predict(
     never: _options.Never = None,
     groups: _options.Groups = None,
     show_words: Annotated[
-        bool, typer.Option("--show-words", help="Also name the words that spoke for each tag.")
+        bool, typer.Option("--show-words", help="Also list the words that speak for each tag.")
     ] = False,
     strict: _options.Strict = False,
     out: Annotated[
@@ -60,11 +59,11 @@ def predict(
             "-o",
             "--out",
             metavar="OUT",
-            help="The file to write; left out, standard output.",
+            help="File to write; default: standard output.",
             callback=_options.not_empty,
         ),
     ] = STANDARD_OUTPUT,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the best labels of each row of DATA as JSON, one line per row."""
     if tail is not None and gain is not None:
@@ -75,9 +74,9 @@ def predict(
         check_not_read(out, data, gain, names, only, never, groups)
         check_new_file(out, force)
     elif sys.stdout is None:
-        raise DataError("Standard output is closed; name a file by -o.")
+        raise DataError("Standard output is closed; name a file with -o.")
     if propensity is not None and not tail:
-        _console.note("--propensity has no effect here: it says what --tail values rare labels by.")
+        _console.note("--propensity has no effect here: it only applies to --tail.")
     loaded = load(model)
     trained = label_model(loaded)
     about_texts = given(text=text, names=names, strict=strict) | ({"show-words": True} if show_words else {})
@@ -125,7 +124,7 @@ def _load_gain(path: str, suggester: Suggester) -> Gain:
 
 
 def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:
-    """Give where lines go, and a bar if that is not the terminal itself."""
+    """Return the stream to write to, and a progress bar unless that is the terminal itself."""
     if out == STANDARD_OUTPUT:
         stack.enter_context(naming_what_is_full("Standard output"))
         return sys.stdout.buffer, None

@@ -1,4 +1,4 @@
-"""``longleaf report``: all there is to know of a model, or of two, on one page."""
+"""``longleaf report``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def report(
     data: _options.DataPath,
     out: Annotated[
         str,
-        typer.Option("-o", "--out", metavar="FILE", help="The page to write.", callback=_options.not_empty),
+        typer.Option("-o", "--out", metavar="FILE", help="HTML page to write.", callback=_options.not_empty),
     ],
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="MODEL",
-            help="Another model, shown side by side on the same rows.",
+            help="Second model, shown side by side on the same rows.",
             callback=_options.not_empty,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def report(
         typer.Option(
             "--figures",
             metavar="DIR",
-            help="Also write every plot there, as SVG and PNG.",
+            help="Also write every plot to this folder, as SVG and PNG.",
             callback=_options.not_empty,
         ),
     ] = None,
@@ -54,9 +54,9 @@ def report(
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing output.")] = False,
 ) -> None:
-    """Judge a model on the rows of DATA and write one self-contained page of plots, tables and examples."""
+    """Evaluate a model on DATA and write a self-contained HTML page of plots, tables and examples."""
     try:
         import_module("matplotlib")
     except ImportError:
@@ -86,7 +86,7 @@ def report(
         assert folder is not None
         folder.mkdir(exist_ok=True)
         _write(folder / name, content)
-    where = f"{out}: {problem.n_rows} rows judged, {_console.in_words(len(page))}"
+    where = f"{out}: {problem.n_rows} rows evaluated, {_console.in_words(len(page))}"
     typer.echo(where + (f"; {len(pictures)} pictures in {figures}" if pictures else ""))
 
 
@@ -110,21 +110,21 @@ def _read(
 
 
 def _titles(paths: list[str]) -> list[str]:
-    """Call models by the names of their folders, or by the whole paths where those are the same."""
+    """Return the models' folder names, or their whole paths if those are the same."""
     names = [Path(path).resolve().name for path in paths]
     return paths if len(set(names)) < len(names) else names
 
 
 def _check_folder(path: str, force: bool) -> Path:
-    """Refuse, before any work, a folder that pictures cannot or must not be written to."""
+    """Reject, before any work, a folder that cannot or must not be written to."""
     folder = Path(path)
     if not folder.exists():
         if not folder.parent.is_dir():
-            raise DataError(f"{path} cannot be made: the folder above it does not exist.")
+            raise DataError(f"{path} cannot be created: its parent folder does not exist.")
     elif not folder.is_dir():
-        raise DataError(f"{path} must be a folder for the figures; it is a file.")
+        raise DataError(f"{path} must be a folder for the figures; got a file.")
     elif any(folder.iterdir()) and not force:
-        raise DataError(f"{path} must be a new or empty folder; it is not: --force writes into it.")
+        raise DataError(f"{path} must be a new or empty folder; use --force to write into it anyway.")
     return folder
 
 

@@ -18,13 +18,20 @@ MISSING = "longleaf serve needs the extra serve, which is not installed: pip ins
 def serve(
     model: _options.ModelPath,
     host: Annotated[
-        str, typer.Option("--host", metavar="HOST", help="Where to listen; the default is this machine only.")
+        str,
+        typer.Option("--host", metavar="HOST", help="Address to listen on; by default, this machine only."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0 takes any free port.")
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, metavar="PORT", help="Port to listen on; 0 picks a free one."
+        ),
     ] = 8000,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, max=256, metavar="N", help="Processes; they share one model.")
+        int,
+        typer.Option(
+            "--workers", min=1, max=256, metavar="N", help="Worker processes; they share one model."
+        ),
     ] = 1,
     threads: Annotated[
         int | None,
@@ -33,13 +40,15 @@ def serve(
             min=1,
             max=MOST_THREADS,
             metavar="N",
-            help="Threads a search; left out, cores / workers.",
+            help="Threads per search; default: cores / workers.",
         ),
     ] = None,
     names: _options.Names = None,
     feedback: Annotated[
         str | None,
-        typer.Option("--feedback", metavar="FILE", help="Keep accepted and rejected tags here, as JSONL."),
+        typer.Option(
+            "--feedback", metavar="FILE", help="Append accepted and rejected tags to this JSONL file."
+        ),
     ] = None,
     api_key: Annotated[
         list[str] | None,
@@ -47,53 +56,63 @@ def serve(
             "--api-key",
             metavar="KEY",
             envvar=KEY_VARIABLE,
-            help="Ask callers for this key; may be repeated. Other users of the machine can see a command "
-            "line, but not the environment.",
+            help="API key that clients must send; may be repeated. Prefer the variable: other users of the "
+            "machine can see a command line.",
         ),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option("--cors", metavar="ORIGIN", help="Let pages of this origin call; may be repeated."),
+        typer.Option(
+            "--cors", metavar="ORIGIN", help="Origin whose pages may call the service; may be repeated."
+        ),
     ] = None,
     max_body: Annotated[
-        int, typer.Option("--max-body", min=1, metavar="BYTES", help="Size of a request.")
+        int, typer.Option("--max-body", min=1, metavar="BYTES", help="Maximum size of a request.")
     ] = 8_000_000,
     max_texts: Annotated[
-        int, typer.Option("--max-texts", min=1, metavar="N", help="Texts or vectors a request.")
+        int, typer.Option("--max-texts", min=1, metavar="N", help="Maximum texts or vectors per request.")
     ] = 256,
-    max_k: Annotated[int, typer.Option("--max-k", min=1, metavar="N", help="Suggestions a text.")] = 100,
+    max_k: Annotated[
+        int, typer.Option("--max-k", min=1, metavar="N", help="Maximum suggestions per text.")
+    ] = 100,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.001, metavar="S", help="Seconds a request may take.")
+        float, typer.Option("--timeout", min=0.001, metavar="S", help="Maximum seconds per request.")
     ] = 30.0,
     max_waiting: Annotated[
-        int, typer.Option("--max-waiting", min=1, metavar="N", help="Rows that may wait in a worker.")
+        int, typer.Option("--max-waiting", min=1, metavar="N", help="Maximum rows waiting in a worker.")
     ] = 4096,
     max_explained: Annotated[
         int,
-        typer.Option("--max-explained", min=1, metavar="N", help="Characters a request may have explained."),
+        typer.Option(
+            "--max-explained", min=1, metavar="N", help="Maximum characters to explain per request."
+        ),
     ] = 1_000_000,
     max_connections: Annotated[
-        int, typer.Option("--max-connections", min=1, metavar="N", help="Open connections of a worker.")
+        int,
+        typer.Option("--max-connections", min=1, metavar="N", help="Maximum open connections per worker."),
     ] = 512,
     drain: Annotated[
-        float, typer.Option("--drain", min=0, metavar="S", help="Seconds for running requests at the end.")
+        float,
+        typer.Option(
+            "--drain", min=0, metavar="S", help="Seconds for running requests to finish on shutdown."
+        ),
     ] = 30.0,
     snapshots: Annotated[
         str | None,
         typer.Option(
             "--snapshots",
             metavar="DIR",
-            help="Folder for the copy of the model that is served; the default is that for temporary files.",
+            help="Folder for the copy of the model that is served; default: the system's temporary folder.",
         ),
     ] = None,
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="Serve the model's own files, which then must not change.")
+        bool, typer.Option("--in-place", help="Serve the model's own files, which must then not change.")
     ] = False,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="Log a line of JSON per request.")
+        bool, typer.Option("--access-log/--no-access-log", help="Log each request as a line of JSON.")
     ] = True,
 ) -> None:
-    """Serve a model over HTTP, with a page to try it on at /."""
+    """Serve a model over HTTP, with a web page for trying it at /."""
     try:
         from longleaf.server.process import run
         from longleaf.server.settings import Limits, Settings
@@ -102,9 +121,11 @@ def serve(
             raise
         raise DataError(MISSING) from None
     if snapshots is not None and in_place:
-        raise DataError("Either --snapshots or --in-place must be given; got both.")
-    if not api_key and KEY_VARIABLE in os.environ:  # someone meant to set a key
-        raise DataError(f"{KEY_VARIABLE} must hold an API key; got nothing: unset it to serve without a key.")
+        raise DataError("At most one of --snapshots and --in-place must be given; got both.")
+    if not api_key and KEY_VARIABLE in os.environ:  # a key was meant to be set
+        raise DataError(
+            f"{KEY_VARIABLE} must hold an API key; got nothing (unset it to serve without a key)."
+        )
     run(
         Settings(
             model=model,
@@ -122,9 +143,9 @@ def serve(
             snapshots=snapshots,
             in_place=in_place,
         ),
-        tell=_tell,
+        tell=_announce,
     )
 
 
-def _tell(url: str) -> None:
-    typer.echo(f"longleaf serves at {url} (Ctrl-C stops).")
+def _announce(url: str) -> None:
+    typer.echo(f"longleaf serves at {url} (press Ctrl-C to stop).")

@@ -33,7 +33,7 @@ from longleaf.cli._options import (
 )
 from longleaf.cli._tables import DigestedRecords, given, open_table
 from longleaf.cli._training import (
-    check_apart,
+    check_outside,
     is_table,
     load_labelled,
     origin,
@@ -62,8 +62,8 @@ def train(
         typer.Option(
             "--positive-weight",
             metavar="W",
-            help="What errors on positive rows cost: a number, propensity (for labels that were never "
-            "noted) or inverse-prior. Then do not also ask with --tail.",
+            help="Weight of errors on positive rows: a number, propensity (for missing labels) or "
+            "inverse-prior. Do not combine with --tail at prediction.",
         ),
     ] = None,
     propensity: Propensity = None,
@@ -81,7 +81,7 @@ def train(
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="Keep finished parts in this folder; if killed, the same command goes on from there.",
+            help="Keep finished units of training here; after a crash, the same command resumes.",
             callback=not_empty,
         ),
     ] = None,
@@ -91,15 +91,15 @@ def train(
         typer.Option(
             "--dask",
             metavar="ADDRESS",
-            help="Train on a Dask cluster whose scheduler listens here, tcp://host:8786.",
+            help="Train on the Dask cluster of this scheduler, such as tcp://host:8786.",
             callback=not_empty,
         ),
     ] = None,
     force: ForceModel = False,
 ) -> None:
-    """Train a model on DATA and save it: on features, or on texts and tags.
+    """Train a model on DATA (features, or texts and tags) and save it.
 
-    Left out, trees are those of ll.PLT(): --trees 3, --loss squared-hinge,
+    The defaults are those of ll.PLT(): --trees 3, --loss squared-hinge,
     -C 1 (16 with --loss log), --arity 32, --max-leaf 200, --tree kmeans,
     --threshold 0.1.
     """
@@ -111,7 +111,7 @@ def train(
     estimator.propensity = parse_propensity(propensity, estimator)
     check_new_model(out, force)
     if checkpoint is not None:
-        check_apart(checkpoint, out)
+        check_outside(checkpoint, out)
         check_checkpoint(checkpoint)
     fields = given(text=text, tags=tags, separator=separator)
     store = load_store(data) if is_store(data) else None
@@ -122,9 +122,7 @@ def train(
         options = {"checkpoint": checkpoint, "client": client}
         if is_table(data, about_texts):
             if memory is not None:
-                raise DataError(
-                    "--memory needs a store or an XMLC file: bring texts there by longleaf convert."
-                )
+                raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
             vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
             tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
             trained = _train_on_texts(tagger, data, fields, strict, options)

@@ -35,7 +35,7 @@ def tune(
             "-o",
             "--out",
             metavar="MODEL",
-            help="Train on all of DATA with what was chosen, and write the model to this folder.",
+            help="Train on all of DATA with the chosen settings and write the model to this folder.",
             callback=_options.not_empty,
         ),
     ] = None,
@@ -44,27 +44,28 @@ def tune(
         typer.Option(
             "--dev",
             metavar="FILE",
-            help="Rows to choose by; left out, some are held out of DATA.",
+            help="Validation rows; default: held out of DATA.",
             callback=_options.not_empty,
         ),
     ] = None,
     hold_out: Annotated[
-        float, typer.Option("--hold-out", min=0.0, max=0.9, metavar="SHARE", help="Rows held out of DATA.")
+        float,
+        typer.Option("--hold-out", min=0.0, max=0.9, metavar="SHARE", help="Share of DATA to hold out."),
     ] = 0.1,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="M", help="What to choose by: p@K, ndcg@K or psp@K.")
+        str, typer.Option("--metric", metavar="M", help="Metric to maximize: p@K, ndcg@K or psp@K.")
     ] = "p@5",
     tail: Annotated[
         float | None,
         typer.Option(
-            "--tail", min=0.0, metavar="T", help="The tail dial; left out, 1 for psp@K and 0 for the others."
+            "--tail", min=0.0, metavar="T", help="Weight of rare labels; default: 1 for psp@K, otherwise 0."
         ),
     ] = None,
     candidates: Annotated[
-        int, typer.Option("--candidates", min=1, max=10000, metavar="N", help="Settings to try.")
+        int, typer.Option("--candidates", min=1, max=10000, metavar="N", help="Number of settings to try.")
     ] = 18,
     min_rows: Annotated[
-        int, typer.Option("--min-rows", min=1, metavar="N", help="Rows of the first rung, at least.")
+        int, typer.Option("--min-rows", min=1, metavar="N", help="Minimum rows of the first rung.")
     ] = 1000,
     *,
     space: dict[str, list[Any]],
@@ -79,7 +80,7 @@ def tune(
     force: _options.ForceModel = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Search the settings that matter by successive halving; say what was chosen and why."""
+    """Tune the most important settings by successive halving; report the choice and the reasons."""
     begin = time.perf_counter()
     parse_metric(metric)
     if data == dev == STANDARD_INPUT:
@@ -109,7 +110,7 @@ def tune(
             min_rows=min_rows,
             random_state=seed,
             progress=progress,
-            report=_tell_rungs(metric),
+            report=_rung_reporter(metric),
         )
     if as_json:
         _console.print_json(found.to_dict())
@@ -126,7 +127,7 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows of DATA, those to choose by if given, where they came from, and what made texts numbers."""
+    """All rows of DATA, the validation rows if given, their provenance, and the tagger that read texts."""
 
     train: Data
     dev: Data | None
@@ -149,7 +150,7 @@ def _read_features(path: str, dev: str | None) -> _Rows:
 
 
 def _read_texts(tagger: Tagger, path: str, dev: str | None, fields: dict[str, Any], strict: bool) -> _Rows:
-    """Vectorize once; the tagger lacks but its trees afterwards."""
+    """Vectorize once; afterwards the tagger lacks only its trees."""
     collector, vectorizer = TagCollector(), tagger.vectorizer
     with open_table(path, fields, strict=strict) as reader, _console.waiting(f"reading {path}"):
         records = DigestedRecords(reader)
@@ -166,15 +167,15 @@ def _as_tagger(tagger: Tagger, model: PLT) -> Tagger:
     return tagger
 
 
-def _tell_rungs(metric: str) -> Callable[[Trial], None]:
-    """Give what says, when a rung is over, what it came to."""
+def _rung_reporter(metric: str) -> Callable[[Trial], None]:
+    """Return a callback that reports the best value when a rung is finished."""
     rung: list[Trial] = []
 
-    def tell(trial: Trial) -> None:
+    def report(trial: Trial) -> None:
         if rung and rung[-1].rung != trial.rung:
             best = max(one.value for one in rung)
             _console.note(f"{len(rung)} settings on {rung[-1].rows} rows: {metric} up to {best:.2f}")
             rung.clear()
         rung.append(trial)
 
-    return tell
+    return report

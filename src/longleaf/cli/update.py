@@ -28,12 +28,12 @@ def update(
     strict: _options.Strict = False,
     force: _options.ForceModel = False,
 ) -> None:
-    """Let a model learn the rows of DATA, new labels included, without those that it was trained on."""
+    """Train a model further on DATA, new labels included, without its original training data."""
     start = time.perf_counter()
     loaded = load(model)
     learner = label_model(loaded)
     if not isinstance(learner, PLT):
-        raise DataError(f"{model} must be a model of label trees to go on learning; it is a {learner.kind}.")
+        raise DataError(f"{model} must be a model of label trees to be updated; got a {learner.kind}.")
     fields = given(text=text, tags=tags, separator=separator)
     check_form_matches(data, loaded, fields | given(strict=strict))
     check_new_model(out, force)
@@ -41,12 +41,12 @@ def update(
         learner.set_params(n_jobs=threads)
     before = learner.n_labels_
     if isinstance(loaded, Tagger):
-        lesson = _learn_texts(loaded, data, fields, strict)
+        update_origin = _learn_texts(loaded, data, fields, strict)
     else:
-        lesson = _learn_features(learner, data)
-    learner.origin_["updates"] = [*learner.origin_.get("updates", []), lesson]
+        update_origin = _learn_features(learner, data)
+    learner.origin_["updates"] = [*learner.origin_.get("updates", []), update_origin]
     loaded.save(out, force=force)
-    _console.note(f"{learner.n_labels_ - before} new labels, {learner.n_rows_} rows in all")
+    _console.note(f"{learner.n_labels_ - before} new labels, {learner.n_rows_} rows in total")
     typer.echo(trained_sentence(out, start))
 
 

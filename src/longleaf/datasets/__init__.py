@@ -1,4 +1,4 @@
-"""Data inside the package (``LICENSE-DATA.md`` says whose work it is), made to measure, and official sets."""
+"""Bundled data (see ``LICENSE-DATA.md`` for their authors), generated data, and official data sets."""
 
 from longleaf.datasets._repository import Splits, load_repository
 from longleaf.datasets._sample import Sample, load_sample

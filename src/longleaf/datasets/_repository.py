@@ -1,12 +1,13 @@
-"""Folders in the forms that the XMLC repository hands its data sets out in.
+"""Reading folders in the formats of the XMLC repository.
 
-Three are known, plain or compressed (``.gz``, ``.xz``, ``.bz2``):
+There are three formats, plain or compressed (``.gz``, ``.xz``, ``.bz2``):
 
 1. one file per split, ``NAME_train.txt`` and ``NAME_test.txt``, as `longleaf.load_xmlc` reads them;
-2. features and labels apart, ``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_X_Xf.txt`` and ``tst_X_Y.txt``
-   (or ``trn_ft_mat.txt``, ``trn_lbl_mat.txt`` and so on, as older code calls them);
-3. all rows in ``NAME_data.txt``, and in ``NAME_trSplit.txt`` and ``NAME_tstSplit.txt`` which of them belong
-   to train and test: a column for each way of splitting, rows counted from 1.
+2. features and labels in separate files, ``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_X_Xf.txt`` and
+``tst_X_Y.txt``
+   (or ``trn_ft_mat.txt``, ``trn_lbl_mat.txt`` and so on, the names in older code);
+3. all rows in ``NAME_data.txt``; ``NAME_trSplit.txt`` and ``NAME_tstSplit.txt`` list the training and test
+   rows: one column for each way of splitting, rows counted from 1.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from longleaf.io.xmlc import load_sparse, load_xmlc
 
 Matrix = sp.csr_matrix
 COMPRESSIONS = (".gz", ".xz", ".bz2")
-APART = (("X_Xf", "X_Y"), ("ft_mat", "lbl_mat"))
+SEPARATE = (("X_Xf", "X_Y"), ("ft_mat", "lbl_mat"))
 
 FORMS = (
     "NAME_train.txt and NAME_test.txt",
     "trn_X_Xf.txt, trn_X_Y.txt, tst_X_Xf.txt and tst_X_Y.txt",
     "NAME_data.txt, NAME_trSplit.txt and NAME_tstSplit.txt",
 )
-"""What a folder may hold, for messages."""
+"""The possible contents of a folder, for messages."""
 
 
 class Splits(NamedTuple):
@@ -45,14 +46,14 @@ class Splits(NamedTuple):
 
 
 def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
-    """Read a data set from a folder in any of the XMLC repository's forms.
+    """Read a data set from a folder in any format of the XMLC repository.
 
     Parameters
     ----------
     folder : str or path
-        The folder; files with other names do not matter.
+        The folder; files with other names are ignored.
     fold : int
-        Which column of the split files, where the rows are split by such.
+        Column of the split files, if there are any.
 
     Returns
     -------
@@ -62,12 +63,12 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
     Raises
     ------
     DataError
-        If the files are not there, not of a known form, or do not fit each other.
+        If the files are missing, in no known format, or inconsistent.
     """
     check_count(fold, "fold", low=0)
     place = check_path(folder, "folder")
     files = _files(place)
-    for read in (_from_apart, _from_split, _from_two):
+    for read in (_from_separate, _from_split, _from_two):
         splits = read(place, files, fold)
         if splits is not None:
             return _check_agreement(place, splits)
@@ -75,14 +76,14 @@ def load_repository(folder: str | os.PathLike[str], *, fold: int = 0) -> Splits:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Give the text files of a folder by their lower-case names without compression, each once."""
+    """Return the text files of a folder by their lower-case names without compression suffix."""
     if not folder.is_dir():
         raise DataError(f"{folder} must be a folder with {'; or '.join(FORMS)}.")
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.lower()
         name = name.removesuffix(path.suffix.lower()) if path.suffix.lower() in COMPRESSIONS else name
-        if not name.endswith(".txt") or name.startswith("filter_labels"):  # which pairs not to judge by
+        if not name.endswith(".txt") or name.startswith("filter_labels"):  # pairs to ignore in evaluation
             continue
         if name in found:
             raise DataError(f"{folder} must hold {name} once; got {found[name].name} and {path.name}.")
@@ -90,9 +91,9 @@ def _files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    for features, labels in APART:
-        names = [f"{split}_{part}.txt" for split in ("trn", "tst") for part in (features, labels)]
+def _from_separate(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
+    for features, labels in SEPARATE:
+        names = [f"{split}_{kind}.txt" for split in ("trn", "tst") for kind in (features, labels)]
         held = [files.get(name.lower()) for name in names]
         if not any(held):
             continue
@@ -106,14 +107,14 @@ def _from_apart(folder: Path, files: dict[str, Path], fold: int) -> Splits | Non
 
 
 def _from_split(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
-    parts = [_only(folder, files, part) for part in ("trsplit.txt", "tstsplit.txt")]
-    if parts == [None, None]:
+    split_files = [_only(folder, files, name) for name in ("trsplit.txt", "tstsplit.txt")]
+    if split_files == [None, None]:
         return None
     data = _only(folder, files, "data.txt")
-    if data is None or parts[0] is None or parts[1] is None:
+    if data is None or split_files[0] is None or split_files[1] is None:
         raise DataError(f"{folder} must hold {FORMS[2]} together.")
     X, Y = load_xmlc(data)
-    train, test = (_read_split(path, fold, X.shape[0]) for path in parts if path is not None)
+    train, test = (_read_split(path, fold, X.shape[0]) for path in split_files if path is not None)
     common = np.intersect1d(train, test)
     if len(common):
         raise DataError(f"{folder} must have no row in both splits; row {common[0] + 1} is.")
@@ -130,7 +131,7 @@ def _from_two(folder: Path, files: dict[str, Path], fold: int) -> Splits | None:
 
 
 def _only(folder: Path, files: dict[str, Path], end: str) -> Path | None:
-    """Give the one file whose name is ``end`` or NAME_end, or None."""
+    """Return the one file whose name is ``end`` or NAME_end, or None."""
     found = [path for name, path in files.items() if name == end or name.endswith("_" + end)]
     if len(found) > 1:
         names = " and ".join(path.name for path in found[:2])
@@ -139,7 +140,7 @@ def _only(folder: Path, files: dict[str, Path], end: str) -> Path | None:
 
 
 def _read_split(path: Path, fold: int, n_rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Read one column of row numbers, counted from 1, and give them counted from 0."""
+    """Read one column of row numbers, counted from 1, and return them counted from 0."""
     rows = []
     for line, text in enumerate(_lines(path), 1):
         words = text.split()
@@ -158,7 +159,7 @@ def _read_split(path: Path, fold: int, n_rows: int) -> np.ndarray[tuple[int], np
     if not rows:
         raise DataError(f"{path} must name at least one row; got none.")
     if times.max() > 1:
-        raise DataError(f"{path} must name a row once; row {numbers[times.argmax()] + 1} stands there again.")
+        raise DataError(f"{path} must name a row once; row {numbers[times.argmax()] + 1} occurs again.")
     return np.array(rows, np.int64)
 
 
@@ -167,7 +168,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _indicator(Y: Matrix) -> Matrix:
-    """Keep which labels are given, not the values written beside them."""
+    """Keep the given labels, but not their values."""
     Y.eliminate_zeros()
     Y.data[:] = 1
     return Y
@@ -177,7 +178,7 @@ def _check_agreement(folder: Path, splits: Splits) -> Splits:
     for split, X, Y in (("train", *splits[:2]), ("test", *splits[2:])):
         if X.shape[0] != Y.shape[0]:
             raise DataError(
-                f"{folder}: features and labels of {split} must have one number of rows; "
+                f"{folder}: features and labels of {split} must have the same number of rows; "
                 f"got {X.shape[0]} and {Y.shape[0]}."
             )
     for what, train, test in (("features", splits[0], splits[2]), ("labels", splits[1], splits[3])):

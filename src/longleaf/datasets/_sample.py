@@ -33,7 +33,7 @@ class Sample:
     names : dict of str to str
         The English name of each concept, by id.
     X_train, X_test : csr_matrix of float32 [rows, features]
-        The texts as a `longleaf.text.TextVectorizer` gives them that was fitted on ``texts_train``.
+        The texts, transformed by a `longleaf.text.TextVectorizer` fitted on ``texts_train``.
     Y_train, Y_test : csr_array of float32 [rows, labels]
         The tags as indicators; the labels are all concepts, in the order of ``names``.
     label_names : list of str
@@ -54,7 +54,7 @@ class Sample:
 
     @property
     def X_train(self) -> sp.csr_matrix[np.float32]:  # noqa: N802
-        """The features of the training laws, computed when first asked for."""
+        """The features of the training laws, computed on first access."""
         return self._features[0]
 
     @property
@@ -79,9 +79,10 @@ class Sample:
 
 
 def load_sample() -> Sample:
-    """Read the sample: 4,000 laws to train on and 1,000 to be judged by, drawn from EURLEX57K.
+    """Load the sample: 4,000 laws for training and 1,000 for testing, drawn from EURLEX57K.
 
-    The files lie beside this module, as tables that ``longleaf train`` reads, too. Reading takes a moment.
+    The files are next to this module, as tables that ``longleaf train`` can also read. Loading takes a
+    moment.
 
     Examples
     --------

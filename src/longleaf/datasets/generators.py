@@ -1,4 +1,4 @@
-"""Long-tailed data of any size and of known structure, the same for the same seed."""
+"""Generators of long-tailed data of any size and known structure, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def make_hierarchy(
     noise: float = 0.3,
     random_state: int | None = None,
 ) -> Data:
-    """Make rows whose labels lie close together in a hidden hierarchy, with words from all its levels.
+    """Generate rows whose labels are close together in a hidden hierarchy, with words from all its levels.
 
-    The labels are cut into nested groups at random places, about eight times as many on each level as on
-    the one above. Every group and every label has 16 words of its own, drawn at random. A row begins with
-    one label, drawn by its popularity; each further one shares a group with it, a small one more often than
-    a large one. A word of a row comes from one of its labels or, less often, from a group above it; a share
-    ``noise`` of them comes from Zipf's law and means nothing.
+    The labels are divided into nested groups at random places, about eight times as many on each level as on
+    the one above. Every group and every label has 16 random words. A row starts with one label, drawn by
+    popularity; each further label shares a group with it, a small one more often than a large one. A word of
+    a row comes from one of its labels or, less often, from a group above it; a share ``noise`` of the words
+    comes from Zipf's law and carries no information.
 
     Parameters
     ----------
     n_rows, n_features, n_labels : int
-        The sizes. Every label has at least one row, for which there must be enough rows.
+        The sizes. Every label has at least one row, so there must be enough rows.
     n_test : int
-        So many rows more, at the end of both matrices, to be judged by; they count for no label.
+        Number of additional test rows, at the end of both matrices; they do not count for the labels.
     labels_per_row, features_per_row : float
-        How many labels and how many different words a row has on average.
+        The mean numbers of labels and of distinct words per row.
     noise : float
         The share of words that do not depend on the labels, from 0 to 1.
     random_state : int, optional
-        The same number gives the same data.
+        The same seed gives the same data.
 
     Returns
     -------
@@ -79,9 +79,9 @@ def make_hierarchy(
     everywhere = np.zeros(n_rows, np.int64)
     first_label = draw_in_range(cumulative, everywhere, everywhere + n_labels, random)
 
-    def draw_label(rows: Ints, asked: int, random: Random) -> Ints:
-        # whoever is asked again looks one level further up
-        group = group_of[_levels_up(len(rows), len(group_of), random, asked), first_label[rows]]
+    def draw_label(rows: Ints, attempt: int, random: Random) -> Ints:
+        # further attempts look higher up in the hierarchy
+        group = group_of[_levels_up(len(rows), len(group_of), random, attempt), first_label[rows]]
         begin, end = group_begin[group], group_begin[group + 1]
         return draw_in_range(cumulative, begin, np.where(end == 0, n_labels, end), random)
 
@@ -106,12 +106,12 @@ def make_topics(
     noise: float = 0.3,
     random_state: int | None = None,
 ) -> Data:
-    """Make rows about two topics each, with labels and words from both; there is no hierarchy.
+    """Generate rows about two topics each, with labels and words from both, without a hierarchy.
 
     There are as many topics as the square root of the number of labels. Every label belongs to two of them,
-    drawn at random, so that topics overlap everywhere; nine tenths of a row's labels are drawn, by their
-    popularity, from the row's two topics, the others from anywhere. Half of the words that mean something
-    come from the row's topics, 256 words each by Zipf's law, half from 16 words of each of its labels.
+    drawn at random, so that topics overlap everywhere; nine tenths of a row's labels are drawn, by
+    popularity, from the row's two topics, the others from all labels. Half of the words other than noise
+    come from the row's topics, with 256 words each by Zipf's law, half from 16 words of each of its labels.
 
     Parameters and results are those of `make_hierarchy`.
 
@@ -126,12 +126,12 @@ def make_topics(
     random = np.random.default_rng(check_seed(random_state))
     n_topics = max(2, round(n_labels**0.5))
     topic = random.integers(n_topics, size=TOPICS_OF_A_LABEL * n_labels)
-    member = np.argsort(topic, kind="stable") % n_labels  # the labels of each topic, one topic after another
+    member = np.argsort(topic, kind="stable") % n_labels  # the labels of all topics, concatenated
     topic_begin = np.searchsorted(np.sort(topic), np.arange(n_topics + 1))
     cumulative = np.concatenate([[0.0], np.cumsum(popularity(n_labels, random)[member])])
     label_words = random.integers(n_features, size=(n_labels, LABEL_WORDS), dtype=np.int32)
     topic_words = random.integers(n_features, size=(n_topics, TOPIC_WORDS), dtype=np.int32)
-    # a topic is as popular as its labels together, and one without any is never drawn
+    # the popularity of a topic is that of its labels, so a topic without labels is never drawn
     everywhere = np.zeros(n_rows * TOPICS_OF_A_ROW, np.int64)
     drawn = draw_in_range(cumulative, everywhere, everywhere + len(member), random)
     topics_of_row = np.sort(topic)[drawn].reshape(n_rows, TOPICS_OF_A_ROW)
@@ -139,9 +139,9 @@ def make_topics(
     def some_topic(rows: Ints, random: Random) -> Ints:
         return topics_of_row[rows, random.integers(TOPICS_OF_A_ROW, size=len(rows))]
 
-    def draw_label(rows: Ints, asked: int, random: Random) -> Ints:
+    def draw_label(rows: Ints, attempt: int, random: Random) -> Ints:
         chosen = some_topic(rows, random)
-        stray = random.random(len(rows)) < 0.1 * (1 + asked)
+        stray = random.random(len(rows)) < 0.1 * (1 + attempt)
         begin = np.where(stray, 0, topic_begin[chosen])
         end = np.where(stray, len(member), topic_begin[chosen + 1])
         return member[draw_in_range(cumulative, begin, end, random)]
@@ -157,16 +157,16 @@ def make_topics(
 
 
 def _nested_groups(n_labels: int, random: Random) -> tuple[Ints, Ints]:
-    """Cut the labels into groups, and the groups into smaller ones, at random places.
+    """Divide the labels into groups, and the groups into smaller ones, at random places.
 
     Returns
     -------
     group_of : int64 array [levels, labels]
-        The group of each label on each level: level 0 is the label itself, the last one holds all labels.
+        The group of each label on each level: level 0 is the label itself, the last level is all labels.
     group_begin : int64 array [groups + 1]
-        Where each group's labels begin; the next group's begin is its end, unless that is 0.
+        First label of each group; its end is the next group's first label, unless that is 0.
     """
-    cuts = 1 + random.permutation(n_labels - 1)  # a level has the first few of them: so groups are nested
+    cuts = 1 + random.permutation(n_labels - 1)  # each level uses a prefix of these, so groups are nested
     labels = np.arange(n_labels)
     group_of, begins, first = [labels], [labels], n_labels
     size = n_labels // ARITY
@@ -181,7 +181,7 @@ def _nested_groups(n_labels: int, random: Random) -> tuple[Ints, Ints]:
 
 
 def _levels_up(size: int, n_levels: int, random: Random, least: int = 0) -> Ints:
-    """Draw levels: 0 in half of the cases, 1 in a quarter, and so on, moved up by ``least``."""
+    """Draw levels: 0 in half of the cases, 1 in a quarter, and so on, plus ``least``."""
     return np.minimum(least + random.geometric(0.5, size) - 1, n_levels - 1)
 
 

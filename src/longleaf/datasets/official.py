@@ -1,4 +1,4 @@
-"""The data sets of the PS-PLT paper: what they are called, how large they are, where to put them."""
+"""The data sets of the PS-PLT paper: their names, sizes and locations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Official:
     name : str
     n_features, n_labels, n_train, n_test : int
     labels_per_row : float
-        The mean number of labels of a row, rounded to two places.
+        The mean number of labels per row, rounded to two decimals.
     constants : Constants
         A and B of the propensity model.
     """
@@ -69,7 +69,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Amazon-670K": ("Amazon",),
     }
 )
-"""What the archives' own folders are called."""
+"""The names of the folders in the archives."""
 
 
 def official(name: str) -> Official:
@@ -81,7 +81,7 @@ def official(name: str) -> Official:
 
 
 def find_official(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
-    """Give the folder of a data set below ``root`` (``LONGLEAF_DATA`` if left out), or None."""
+    """Return the folder of a data set below ``root`` (default: ``LONGLEAF_DATA``), or None."""
     base = _root(root)
     if base is None or not base.is_dir():
         return None
@@ -92,16 +92,16 @@ def find_official(name: str, root: str | os.PathLike[str] | None = None) -> Path
 def load_official(
     name: str, root: str | os.PathLike[str] | None = None, *, fold: int = 0, check: bool = True
 ) -> Splits:
-    """Read a data set of the paper and check that it is the one that the paper describes.
+    """Read a data set of the paper and check that it has the sizes given there.
 
     Parameters
     ----------
     name : str
         "EURLex-4K", "AmazonCat-13K", "Wiki10-31K", "WikiLSHTC-325K", "WikipediaLarge-500K" or "Amazon-670K".
     root : str or path, optional
-        The folder of the data sets, each in a folder of its name; ``LONGLEAF_DATA`` if left out.
+        The folder with a subfolder for each data set; default: ``LONGLEAF_DATA``.
     fold : int
-        Which column of the split files, where the rows are split by such.
+        Column of the split files, if there are any.
     check : bool
         Whether the numbers of rows, features, labels and labels per row must be the paper's.
 
@@ -113,7 +113,7 @@ def load_official(
     Raises
     ------
     DataError
-        If the files are not there (the message says where to put them), or are not those of the paper.
+        If the files are missing (the message says where to put them) or not those of the paper.
     """
     known = official(name)
     folder = find_official(name, root)
@@ -127,18 +127,18 @@ def load_official(
 
 
 def where_to_put(name: str, root: str | os.PathLike[str] | None = None) -> str:
-    """Say in one sentence where the files of a data set come from and belong."""
+    """Return a sentence that says where to download the files of a data set and where to put them."""
     known = official(name)
     base = _root(root)
     place = f"${ENVIRONMENT}/{known.name}" if base is None else str(base / known.name)
     return (
-        f"{known.name} is not there: download its bag-of-words files from {SOURCE} "
+        f"{known.name} was not found: download its bag-of-words files from {SOURCE} "
         f"and put them into {place}, as {'; or '.join(FORMS)}."
     )
 
 
 def differences(known: Official, splits: Splits) -> Iterator[str]:
-    """Say what differs from the paper's table, one phrase each."""
+    """Yield a phrase for each difference from the paper's table."""
     n_labels_given = splits.Y_train.nnz + splits.Y_test.nnz
     n_rows = splits.X_train.shape[0] + splits.X_test.shape[0]
     for what, expected, found in (

@@ -1,8 +1,8 @@
-"""Long-tailed data of which everything is known: the chance of every label, and of its being noted.
+"""Long-tailed data with known label probabilities and known propensities.
 
-In real data nobody knows which labels are missing. Here the complete labels are drawn from known
-probabilities and some are lost with known propensities, so that what theory says can be tested, and what a
-wrong model of the propensities costs can be measured.
+In real data it is unknown which labels are missing. Here the complete labels are drawn from known
+probabilities, and some are removed with known propensities, so that the theory can be tested, and the cost
+of a wrong propensity model can be measured.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from longleaf.datasets._drawing import Floats, Random
 from longleaf.datasets.generators import make_hierarchy, make_topics
 
 STRUCTURES = {"hierarchy": make_hierarchy, "topics": make_topics}
-HALVINGS = 40  # of an interval: enough for all digits that matter
+HALVINGS = 40  # of an interval: enough for all significant digits
 
 Sparse: TypeAlias = "sp.csr_matrix[np.float32]"
 Law: TypeAlias = Callable[[Floats], Floats]
-"""The number of training rows that each label is noted in, in; its inverse propensity, out."""
+"""Maps the number of training rows in which each label is observed to its inverse propensity."""
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Rows, their complete labels, and the probabilities that those were drawn from.
+    """Rows, their complete labels, and the probabilities from which these were drawn.
 
     Attributes
     ----------
     X, X_test : csr_matrix of float32 [rows, features]
     Y, Y_test : csr_matrix of float32 [rows, labels]
-        Complete labels. Given its row, each was drawn on its own with its probability.
+        Complete labels. Given the row, each was drawn independently with its probability.
     eta, eta_test : float64 array [rows, labels]
         The probability of each label of each row.
     """
@@ -56,15 +56,16 @@ class Truth:
     eta_test: Floats
 
     def propensities(self, law: Law) -> Floats:
-        """Give the propensities that obey a law about noted counts, which depend on them in turn.
+        """Return the propensities that follow a law of observed counts, which in turn depend on them.
 
-        A law such as Jain's speaks of the counts ``n`` that are left when labels are lost, not of the
+        A law such as Jain's refers to the observed counts ``n`` after labels are removed, not to the
         complete ones. So ``n`` solves ``n * law(n) = complete``, the expected complete count.
 
         Parameters
         ----------
         law : callable
-            Counts [labels] in, inverse propensities [labels] of at least 1 out. ``n * law(n)`` must not fall.
+            Maps counts [labels] to inverse propensities [labels] of at least 1. ``n * law(n)`` must not
+            decrease.
 
         Returns
         -------
@@ -99,24 +100,24 @@ def make_truth(
     noise: float = 0.3,
     random_state: int | None = None,
 ) -> Truth:
-    """Make long-tailed data with known label probabilities.
+    """Generate long-tailed data with known label probabilities.
 
-    Rows are those of `make_hierarchy` or `make_topics`; the labels of that generator only say what each
-    label looks like. With ``c_j`` the direction of the mean of its rows,
+    Rows are those of `make_hierarchy` or `make_topics`; the labels of that generator only determine the
+    direction of each label. With ``c_j`` the direction of the mean of its rows,
 
         ``eta_j(x) = 1 / (1 + exp(-sharpness * (c_j . x) - b_j))``,
 
-    where ``b_j`` is such that label ``j`` is as frequent among the rows as the generator made it. From
-    these probabilities all labels, of training and test rows alike, are drawn anew.
+    where ``b_j`` is such that label ``j`` is as frequent among the rows as in the generated ones. All labels,
+    of training and test rows, are then drawn from these probabilities.
 
     Parameters
     ----------
     n_rows, n_features, n_labels, n_test, labels_per_row, features_per_row, noise, random_state
-        As in `make_hierarchy`. ``eta`` is dense: meant for some thousands of rows and labels.
+        As in `make_hierarchy`. ``eta`` is dense, which suits some thousands of rows and labels.
     structure : {"hierarchy", "topics"}
-        Which generator makes the rows. In a hierarchy, labels with near numbers are alike.
+        The generator of the rows. In a hierarchy, labels with near numbers are similar.
     sharpness : float
-        How much the row tells about its labels; 0: nothing.
+        How informative rows are about their labels; 0 is not at all.
 
     Returns
     -------
@@ -147,16 +148,16 @@ def make_truth(
 
 
 def lose_labels(Y: LabelsLike, propensity: npt.ArrayLike, random_state: int | None = None) -> Sparse:
-    """Keep each label of each row with its propensity: what annotators note of the complete labels.
+    """Keep each label of each row with its propensity, as an annotator who misses labels would.
 
     Parameters
     ----------
     Y : sparse or dense matrix [rows, labels], or list of label lists
         Complete labels.
     propensity : array [labels]
-        The chance that each label is noted, from 0 to 1. Any law will do, also one that no model fits.
+        The probability that each label is observed, from 0 to 1. It may follow any law.
     random_state : int, optional
-        The same number gives the same labels.
+        The same seed gives the same labels.
 
     Returns
     -------
@@ -172,18 +173,18 @@ def lose_labels(Y: LabelsLike, propensity: npt.ArrayLike, random_state: int | No
     if chance.max(initial=0.0) > 1:
         raise ValueError(f"propensity must be at most 1; got {chance.max()} for label {chance.argmax()}.")
     kept = np.random.default_rng(check_seed(random_state)).random(complete.nnz) < chance[complete.indices]
-    pattern = complete.indices.copy(), complete.indptr.copy()  # which may be the caller's own
+    pattern = complete.indices.copy(), complete.indptr.copy()  # these may belong to the caller
     noted = sp.csr_matrix((kept.astype(np.float32), *pattern), shape=complete.shape)
     noted.eliminate_zeros()
     return noted
 
 
 def _obeyed(law: Law, counts: Floats) -> Floats:
-    """Ask a law, and check that what it says are inverse propensities."""
-    inverse = check_per_label(law(counts), len(counts), "law's answer")
+    """Apply a law, and check that it returns inverse propensities."""
+    inverse = check_per_label(law(counts), len(counts), "law's result")
     if inverse.min(initial=1.0) < 1:
         raise ValueError(
-            f"law must give inverse propensities of at least 1; got {inverse.min():g} "
+            f"law must return inverse propensities of at least 1; got {inverse.min():g} "
             f"for a label of {counts[inverse.argmin()]:g} rows."
         )
     return inverse
@@ -198,9 +199,9 @@ def _label_probabilities(X: Sparse, seeds: Sparse, sharpness: float) -> Floats:
 
 
 def _offsets(margin: Floats, share: Floats) -> Floats:
-    """Find what to add to each label's margins for its mean probability to be its share."""
-    wanted = logit(np.minimum(share, 1 - 0.5 / len(margin)))  # a label of every row is not quite certain
-    low, high = wanted - margin.max(axis=0), wanted - margin.min(axis=0)
+    """Return the offset of each label's margins that makes its mean probability equal its share."""
+    target = logit(np.minimum(share, 1 - 0.5 / len(margin)))  # a label of every row stays below probability 1
+    low, high = target - margin.max(axis=0), target - margin.min(axis=0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         above = expit(margin + middle).mean(axis=0) > share

@@ -1,4 +1,4 @@
-"""Why a label got its probability: in features (`row`), and in the words of a text (`words`).
+"""Explanations of a label's probability by features (`row`) and by the words of a text (`words`).
 
 `paths` decodes the weights along a label's path for the features of one row.
 """

@@ -17,14 +17,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LabelPath:
-    """A label's nodes in one tree from below the root down to its leaf, as one row sees them.
+    """A label's nodes in one tree, from below the root to its leaf, evaluated for one row.
 
     Attributes
     ----------
     bias : float64 array [nodes]
         The margin of each node's classifier for the empty row.
     products : float64 array [nodes, features of the row]
-        What each feature adds to it: weight times value.
+        What each feature adds to the margin: weight times value.
     """
 
     bias: Doubles
@@ -32,22 +32,22 @@ class LabelPath:
 
     @property
     def margin(self) -> Doubles:
-        """What all features together add to the margin of each node."""
+        """The sum that all features add to the margin of each node."""
         return np.asarray(self.products.sum(axis=1), np.float64)
 
 
 def label_path(model: LabelEstimator, tree: int, label: int, features: Ints, values: Doubles) -> LabelPath:
-    """Decode what `features` with `values` add along the path to `label`.
+    """Decode the weights along the path to `label` and multiply them by the row.
 
     Parameters
     ----------
     model : PLT or BR
     tree : int
-        Which tree of the model.
+        Index of the tree.
     label : int
-        It must have a leaf in the tree.
+        The label, which must have a leaf in the tree.
     features, values : arrays [features of the row]
-        The row, as it is scored.
+        The row, normalized as for scoring.
     """
     nodes = path_nodes(model.trees_[tree], label)
     products = np.array([node_weights(model, tree, node, features) * values for node in nodes])
@@ -55,27 +55,27 @@ def label_path(model: LabelEstimator, tree: int, label: int, features: Ints, val
 
 
 def path_nodes(tree: LabelTree, label: int) -> Ints:
-    """List the nodes from below the root down to the leaf of `label`."""
+    """Return the nodes from below the root to the leaf of `label`."""
     leaves = np.flatnonzero(tree.label == label)
     if not len(leaves):
-        raise ValueError(f"label must have a leaf in every tree to be explained; {label} does not.")
+        raise ValueError(f"label must have a leaf in every tree to be explained; got {label}.")
     node = int(leaves[0])
     nodes = []
     while node > 0:
         nodes.append(node)
-        # first_child never falls, so the parent is the last node whose children begin here or before
+        # first_child is nondecreasing, so the parent is the last node whose children start here or before
         node = int(np.searchsorted(tree.first_child, node, side="right")) - 1
     return np.array(nodes[::-1], np.int64)
 
 
 def node_weights(model: LabelEstimator, tree: int, node: int, features: Ints) -> Doubles:
-    """Look up one node's weights of `features`; 0 where it has none."""
+    """Return one node's weights of `features`; 0 where it has none."""
     found = model._prepare().forest.node_weights(tree, node, features.astype(np.int32))
     return found.astype(np.float64)
 
 
 def node_terms(model: LabelEstimator, tree: int, node: int) -> tuple[Ints, Doubles]:
-    """Give all features that a node has a weight for, and the weights."""
+    """Return the features for which a node has weights, and the weights."""
     weights = model.weights_[tree]
     features = chunk_features(weights, int(chunks_of(weights, node)))
     values = node_weights(model, tree, node, features)

@@ -1,21 +1,23 @@
-r"""Why a label got its probability: what each feature added to its logarithm, and at which level.
+r"""Explanation of a label's probability: what each feature added to its logarithm, and at which level.
 
-The rule is integrated gradients (Sundararajan, Taly and Yan, 2017) along the straight way from the empty row
-(nothing but the bias) to the row ``x`` as it is scored. A tree gives ``log eta_t = sum_v g(b_v + m_v)`` over
+The rule is integrated gradients (Sundararajan, Taly and Yan, 2017) along the straight line from the empty row
+(only the bias) to the row ``x`` as it is scored. A tree has ``log eta_t = sum_v g(b_v + m_v)`` over
 the nodes ``v`` of the label's path, with the bias ``b_v``, the margin ``m_v = w_v . x`` and
 
     g(z) = log sigmoid(z)           for "log"             g'(z) = sigmoid(-z)
-    g(z) = -max(0, 1 - z) ** 2      for "squared-hinge"   g'(z) = 2 max(0, 1 - z).
+    g(z) = -max(0, 1 - z) ** p      for "squared-hinge"   g'(z) = p max(0, 1 - z) ** (p - 1),
 
-At ``s`` of the way, 0 <= s <= 1, the margins are ``b_v + s m_v``. The logarithm of the mean over the trees
-has the trees' shares ``r_t(s) = eta_t(s) / sum_u eta_u(s)`` as weights of its gradient, so that
+where ``p`` is the estimator's ``hinge_power``, 3 by default.
+
+At the point ``s`` of the line, 0 <= s <= 1, the margins are ``b_v + s m_v``. The gradient of the logarithm of
+the mean over the trees weights each tree by its share ``r_t(s) = eta_t(s) / sum_u eta_u(s)``, so that
 
     contribution of feature f  =  sum_t sum_v  w_vf x_f  I_tv,
     I_tv  =  integral from 0 to 1 of  r_t(s) g'(b_v + s m_v) ds.
 
-One tree has ``r = 1`` and the closed form ``I_v = (g(b_v + m_v) - g(b_v)) / m_v``, which is ``g'(b_v)`` as
-``m_v`` goes to 0. With several trees the integral is taken by Gauss and Legendre's rule in pieces that end
-where a squared hinge has its corner, and what rounding leaves is shared out in proportion. Either way the
+One tree has ``r = 1`` and the closed form ``I_v = (g(b_v + m_v) - g(b_v)) / m_v``, which tends to ``g'(b_v)``
+as ``m_v`` goes to 0. With several trees the integral is computed by Gauss-Legendre quadrature on pieces that
+end at the corners of the hinge, and the rounding error is distributed in proportion. In both cases the
 contributions sum to ``log p(x) - log p(0)``: the rule is complete.
 """
 
@@ -35,23 +37,23 @@ from longleaf.explain.paths import Doubles, LabelPath, label_path
 from longleaf.training.solver import LOGISTIC_LINK
 
 PIECES = 64
-"""Equal parts of the way from the empty row."""
+"""Number of equal pieces of the line from the empty row."""
 POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 SMALL_MARGIN = 1e-6
 
 
 @dataclass(frozen=True)
 class Level:
-    """What happened at one level of the trees.
+    """The contribution of one level of the trees.
 
     Attributes
     ----------
     depth : int
         1 for the root's children.
     log_probability : float
-        The mean over the trees of the logarithm of the node's own probability: what was lost here.
+        The mean over the trees of the log node probability.
     change : float
-        The part of ``log p(x) - log p(0)`` that came about here, by the rule above.
+        The contribution of this level to ``log p(x) - log p(0)``, by the rule above.
     """
 
     depth: int
@@ -61,7 +63,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class RowExplanation:
-    """Why one row got one label: features and what each added.
+    """Explanation of one label for one row, by features.
 
     Attributes
     ----------
@@ -70,9 +72,9 @@ class RowExplanation:
     contributions : float64 array
         What each added to the logarithm of the probability; they sum to ``log_probability - log_baseline``.
     log_probability, log_baseline : float
-        Of the row, and of the empty row.
+        Log probabilities for the row, and for the empty row.
     levels : tuple of Level
-        From the top; their changes sum to the same.
+        From the top; their changes have the same sum.
     """
 
     features: npt.NDArray[np.int64]
@@ -83,7 +85,7 @@ class RowExplanation:
 
 
 def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowExplanation:
-    """Say what each feature of a row added to the log probability of a label.
+    """Return what each feature of a row added to the log probability of a label.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowE
     X : sparse or dense matrix [rows, features]
     label : int
     row : int
-        Which row of ``X``.
+        Index of the row of ``X``.
     """
     check_is_fitted(model)
     rows = check_features(X, model.n_features_in_, normalize=model.normalize)
@@ -101,7 +103,7 @@ def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowE
             f"row and label must be below {rows.n_rows} and {model.n_labels_}; got {row} and {label}."
         )
     if not model.label_counts_[label]:
-        raise ValueError(f"label must occur in training to have a probability to explain; {label} does not.")
+        raise ValueError(f"label must occur in training to have a probability to explain; got {label}.")
     inside = slice(rows.indptr[row], rows.indptr[row + 1])
     features = rows.indices[inside].astype(np.int64)
     values = rows.data[inside].astype(np.float64) * float(rows.scale[row])
@@ -116,15 +118,15 @@ def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], link
     log_probability, log_baseline = _log_mean(at_row), _log_mean(at_zero)
     change = [g * path.margin for g, path in zip(gradients, paths, strict=True)]
     contributions = np.sum([g @ path.products for g, path in zip(gradients, paths, strict=True)], axis=0)
-    left_over = log_probability - log_baseline - sum(part.sum() for part in change)
-    contributions = contributions + left_over * _shares(contributions)
+    residual = log_probability - log_baseline - sum(values.sum() for values in change)
+    contributions = contributions + residual * _shares(contributions)
     return RowExplanation(
-        features, contributions, log_probability, log_baseline, _levels(paths, change, left_over, link)
+        features, contributions, log_probability, log_baseline, _levels(paths, change, residual, link)
     )
 
 
 def _mean_gradients(paths: list[LabelPath], link: int) -> list[Doubles]:
-    """Give the integrals I_tv, per tree an array over the nodes of its path."""
+    """Return the integrals I_tv: for each tree, an array over the nodes of its path."""
     if len(paths) == 1:
         return [_closed_form(paths[0], link)]
     points, widths = _quadrature(paths, link)
@@ -139,12 +141,12 @@ def _closed_form(path: LabelPath, link: int) -> Doubles:
     margin = path.margin
     small = np.abs(margin) < SMALL_MARGIN
     rise = _log_eta(path, 1.0, link) - _log_eta(path, 0.0, link)
-    middle = node_slope(path.bias + margin / 2, link)  # exact to the second order
+    middle = node_slope(path.bias + margin / 2, link)  # accurate to second order
     return np.where(small, middle, rise / np.where(small, 1.0, margin))
 
 
 def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
-    """Give points in (0, 1) and their weights; no piece has a corner of the integrand inside."""
+    """Return points in (0, 1) and their weights; corners of the integrand are ends of pieces."""
     ends = np.linspace(0, 1, PIECES + 1)
     if link != LOGISTIC_LINK:
         bias, margin = (
@@ -157,14 +159,14 @@ def _quadrature(paths: list[LabelPath], link: int) -> tuple[Doubles, Doubles]:
 
 
 def log_node_probability(margin: Doubles, link: int) -> Doubles:
-    """Give g: the log probability of a node with this margin."""
+    """Return g: the log probability of a node with this margin."""
     if link == LOGISTIC_LINK:
         return -np.logaddexp(0.0, -margin)
     return np.asarray(-(np.maximum(0.0, 1.0 - margin) ** link), np.float64)
 
 
 def node_slope(margin: Doubles, link: int) -> Doubles:
-    """Give g', the derivative of `log_node_probability`."""
+    """Return g', the derivative of `log_node_probability`."""
     if link == LOGISTIC_LINK:
         return np.exp(-np.logaddexp(0.0, margin))
     return np.asarray(link * np.maximum(0.0, 1.0 - margin) ** (link - 1), np.float64)
@@ -184,11 +186,11 @@ def _shares(values: Doubles) -> Doubles:
     return np.abs(values) / total if total > 0 else np.zeros_like(values)
 
 
-def _levels(paths: list[LabelPath], change: list[Doubles], left_over: float, link: int) -> tuple[Level, ...]:
+def _levels(paths: list[LabelPath], change: list[Doubles], residual: float, link: int) -> tuple[Level, ...]:
     deepest = max(len(path.bias) for path in paths)
     changes, logs = np.zeros(deepest), np.zeros(deepest)
-    for path, part in zip(paths, change, strict=True):
-        changes[: len(part)] += part
-        logs[: len(part)] += _log_eta(path, 1.0, link) / len(paths)
-    changes = changes + left_over * _shares(changes)
+    for path, values in zip(paths, change, strict=True):
+        changes[: len(values)] += values
+        logs[: len(values)] += _log_eta(path, 1.0, link) / len(paths)
+    changes = changes + residual * _shares(changes)
     return tuple(Level(d + 1, float(logs[d]), float(changes[d])) for d in range(deepest))

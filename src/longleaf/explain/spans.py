@@ -1,4 +1,4 @@
-"""Where the terms of an explanation stand in a text: one pass over the text for each length of a term."""
+"""Locating the terms of an explanation in a text, in one pass over the text for each length of term."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORD = re.compile(r"\b\w\w+\b")
 RUN = re.compile(r"\w+|[^\w\s]+")
 BLANK = re.compile(r"\s+")
 MOST_RANGES = 1 << 18
-"""How many ranges are spread over their characters at a time."""
+"""Number of ranges processed at a time."""
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -23,7 +23,7 @@ Values = dict[str, float]
 
 
 class Span(NamedTuple):
-    """A piece of a text, ``text[begin:end]``, and what it added."""
+    """A range of a text, ``text[begin:end]``, and its contribution."""
 
     begin: int
     end: int
@@ -40,24 +40,24 @@ class Found(NamedTuple):
 
 
 def word_spans(text: str, contributions: Iterable[tuple[str, float]]) -> list[Span]:
-    """Map what terms contributed back to where they stand in a text, to colour it.
+    """Map the contributions of terms to their positions in a text, to colour it.
 
-    A term's value is shared equally by its occurrences, and inside one by its characters other than space;
-    then every run of word characters takes what its characters have. The sum stays the same, except for
-    terms that are not in the text. The time grows with the text, not with text times terms.
+    A term's value is divided equally among its occurrences, and within one among its characters other than
+    space; then every run of word characters gets the sum of its characters. The total is preserved, except
+    for terms that are not in the text. The time is proportional to the text, not to text times terms.
 
     Parameters
     ----------
     text : str
-        The text, as it was explained.
+        The text that was explained.
     contributions : iterable of (str, float)
-        Terms as `TextVectorizer` names them: words, n-grams of words, and character n-grams (led by ``~``
-        where they stand beside words).
+        Terms as `TextVectorizer` names them: words, n-grams of words, and character n-grams (with a leading
+        ``~`` if they were added to words).
 
     Returns
     -------
     list of Span
-        In order, not overlapping; only those that have a part in some term.
+        In order, not overlapping; only those that belong to some term.
     """
     if not text:
         return []
@@ -78,7 +78,7 @@ def word_spans(text: str, contributions: Iterable[tuple[str, float]]) -> list[Sp
 
 
 def _lower(text: str) -> tuple[str, Ints]:
-    """Lower-case a text, and tell which character of it each character of the result came from."""
+    """Lower-case a text; also return the source character of each character of the result."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered, np.arange(len(text))
@@ -87,10 +87,10 @@ def _lower(text: str) -> tuple[str, Ints]:
 
 
 def _find(text: str, contributions: Iterable[tuple[str, float]]) -> Iterator[Found]:
-    """Find terms as words, and those that are not there as words as characters."""
+    """Find terms as words, and the remaining ones as characters."""
     by_words: defaultdict[int, Values] = defaultdict(dict)
     for term, value in contributions:
-        term = " ".join(part.lower() for part in term.split(" "))
+        term = " ".join(word.lower() for word in term.split(" "))
         its = by_words[term.count(" ") + 1]
         its[term] = its.get(term, 0.0) + value
     spans = np.array([match.span() for match in WORD.finditer(text)], np.int64).reshape(-1, 2)
@@ -109,7 +109,7 @@ def _find(text: str, contributions: Iterable[tuple[str, float]]) -> Iterator[Fou
 
 
 def _of_words(words: list[str], spans: Ints, n: int, values: Values) -> tuple[Found, list[str]]:
-    """Find terms of ``n`` words where these stand one after the other, as the vectorizer counts words."""
+    """Find terms of ``n`` consecutive words, with words as in the vectorizer."""
     numbers = {term: number for number, term in enumerate(values)}
     terms, places = array("q"), array("q")
     grams = words if n == 1 else (" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
@@ -125,9 +125,9 @@ def _of_words(words: list[str], spans: Ints, n: int, values: Values) -> tuple[Fo
 
 
 def _of_characters(text: str, length: int, patterns: dict[str, Values]) -> Found:
-    """Find character n-grams; a blank at an end of one may also be the end of the text.
+    """Find character n-grams; a space at either end also matches the start or end of the text.
 
-    Occurrences of one term do not overlap: the first takes its characters.
+    Occurrences of a term do not overlap: the first one wins.
     """
     values: list[float] = []
     forms: dict[str, list[tuple[int, bool, bool]]] = {}
@@ -160,7 +160,7 @@ def _is_word(character: str) -> bool:
 def _spread(
     found: Found, origin: Ints, solid: npt.NDArray[np.bool_], values: Doubles, touched: npt.NDArray[np.bool_]
 ) -> None:
-    """Add what terms contributed to the characters of their occurrences."""
+    """Distribute the contributions of terms over the characters of their occurrences."""
     if not found.terms.size:
         return
     begins, ends = origin[found.begins], origin[found.ends - 1] + 1

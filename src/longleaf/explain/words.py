@@ -1,4 +1,4 @@
-"""Explanations for readers: words in place of columns, and where they stand in the text."""
+"""Explanations in words instead of columns, and the positions of the words in the text."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from longleaf.explain.spans import word_spans as word_spans
 from longleaf.text.vectorizer import TextVectorizer
 
 Words = tuple[tuple[str, float], ...]
-"""Words, and what each added to the logarithm of a probability."""
+"""Words, and what each added to the log probability."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a text got a tag.
+    """Explanation of a tag for a text.
 
     Attributes
     ----------
     tag, name : str
         The tag, and its readable name (the tag itself if it has none).
     probability : float
-        Of the tag, given the text.
+        The tag's probability given the text.
     baseline : float
-        Its probability given an empty text.
+        The tag's probability given an empty text.
     contributions : list of (str, float)
-        What each word added to the logarithm of the probability, the largest magnitude first; those below
-        zero spoke against. They sum to ``log(probability) - log(baseline)``.
+        What each word added to the log probability, largest magnitude first; negative values speak against
+        the tag. They sum to ``log(probability) - log(baseline)``.
     levels : tuple of Level
-        What came about at each level of the trees, from the top; the changes sum to the same.
+        The contribution of each level of the trees, from the top; the changes have the same sum.
     """
 
     tag: str
@@ -48,25 +48,25 @@ class Explanation:
 
     @property
     def decided(self) -> Level:
-        """The level of the trees that moved the probability most."""
+        """The level of the trees that changed the probability most."""
         return max(self.levels, key=lambda level: abs(level.change))
 
     @property
     def words_for(self) -> Words:
-        """The words that spoke for the tag, the strongest first."""
+        """The words that speak for the tag, strongest first."""
         return tuple((word, value) for word, value in self.contributions if value > 0)
 
     def spans(self, text: str) -> list[Span]:
-        """Find the words in the text that was explained; see `word_spans`."""
+        """Return the positions of the words in the explained text; see `word_spans`."""
         return word_spans(text, self.contributions)
 
     def to_text(self, words: int = 10) -> str:
-        """Say it in a few lines.
+        """Return the explanation in a few lines.
 
         Parameters
         ----------
         words : int
-            How many words are listed; the rest is summed up.
+            Number of words to list; the rest is summed up.
         """
         title = self.tag if self.name == self.tag else f"{self.tag} ({self.name})"
         lines = [f"{title}: probability {self.probability:.4g}, {self.baseline:.4g} for an empty text"]
@@ -82,12 +82,12 @@ class Explanation:
 
 
 def _factor(value: float) -> str:
-    """Say what a contribution multiplies the probability by."""
+    """Return the factor by which a contribution multiplies the probability."""
     return f"{math.exp(min(value, 700.0)):.3g}"
 
 
 def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: str) -> Explanation:
-    """Name the columns of an explanation; those that did nothing are left out."""
+    """Return an explanation in words; columns without a contribution are omitted."""
     order = np.argsort(-np.abs(found.contributions), kind="stable")
     order = order[found.contributions[order] != 0]
     words = column_names(vectorizer, found.features[order], text)
@@ -102,15 +102,15 @@ def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: 
 
 
 def column_names(vectorizer: Any, columns: npt.NDArray[np.int64], text: str | None = None) -> list[str]:
-    """Name some columns of a vectorizer: only those, since there may be millions.
+    """Return the names of some columns of a vectorizer, which may have millions.
 
     Parameters
     ----------
     vectorizer : TextVectorizer or other transformer
-        One without names has ``feature0``, ``feature1`` and so on.
+        One without names gets ``feature0``, ``feature1`` and so on.
     columns : int array
     text : str, optional
-        Hashed columns get the names of the words of this text that fall into them.
+        Hashed columns are named after the words of this text that are hashed to them.
     """
     if isinstance(vectorizer, TextVectorizer):
         if vectorizer.hashing is not None:

@@ -1,4 +1,4 @@
-"""Models that other systems trained, made models of longleaf: the same trees and weights, searched anew."""
+"""Importing models of other systems: the same trees and weights, searched by longleaf."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ def import_model(
     n_features: int | None = None,
     weight_bits: int = 32,
 ) -> PLT:
-    """Make a model of one that omikuji, PECOS XR-Linear or napkinXC's PLT trained; nothing is trained anew.
+    """Import a model of omikuji, PECOS XR-Linear or napkinXC's PLT, without retraining.
 
     Parameters
     ----------
     path : str or path
         The folder that the other system saved.
     kind : {"omikuji", "pecos", "napkinxc"}, optional
-        Which system that was; told by the folder's files if left out.
+        The other system; by default, detected from the folder's files.
     label_counts : array [labels], optional
-        How often each label occurred in training, which the folders do not say. Without it there are no
-        propensities, and so no ``tail``; ``gain`` needs none.
+        Training count of each label, which the folders do not contain. Without it there are no
+        propensities, and hence no ``tail``; ``gain`` works without.
     n_rows : int, optional
-        How many rows training had; given together with ``label_counts``.
+        Number of training rows; must be given together with ``label_counts``.
     n_features : int, optional
-        How many columns rows will have, if that is more than the folder tells: napkinXC does not note columns
-        at the end that had no weight.
+        Number of columns of rows, if the folder records fewer: napkinXC does not store columns at the end
+        without weights.
     weight_bits : {8, 32}
-        32 keeps the weights as they are; 8 as in `longleaf.PLT`.
+        32 keeps the weights unchanged; 8 as in `longleaf.PLT`.
 
     Returns
     -------
     PLT
-        With what the search, the explanations and `longleaf.PLT.save` need.
+        Can be searched, explained and saved.
 
     Raises
     ------
     ModelError
-        If the folder is not a whole model of one of the systems, in a form that longleaf can reproduce.
+        If the folder is not a complete model of one of the systems that longleaf can reproduce.
     """
     if weight_bits not in (8, 32):
         raise ValueError(f"weight_bits must be 8 or 32; got {weight_bits!r}.")
@@ -76,10 +76,10 @@ def import_model(
     if n_features is not None:
         check_count(n_features, "n_features", low=source.n_features)
     width = source.n_features if n_features is None else n_features
-    parts = [assemble(tree, width, weight_bits) for tree in source.trees]
+    assembled = [assemble(tree, width, weight_bits) for tree in source.trees]
     model = PLT(**source.params, weight_bits=weight_bits)
-    model.trees_ = model.tree = [tree for tree, _ in parts]
-    model.weights_ = [weights for _, weights in parts]
+    model.trees_ = model.tree = [tree for tree, _ in assembled]
+    model.weights_ = [weights for _, weights in assembled]
     if counts is None:
         counts = np.zeros(n_labels, np.int64)
         for tree in model.trees_:
@@ -89,13 +89,13 @@ def import_model(
     model.origin_ = {"longleaf": __version__, "imported_from": source.kind, "path": os.fspath(path)}
     model.origin_ |= source.facts | {"settings": model._plain_params()}
     model._prepare()
-    logging.getLogger("longleaf").info("%s: %d trees imported", path, len(parts))
+    logging.getLogger("longleaf").info("%s: %d trees imported", path, len(assembled))
     return model
 
 
 def _find_kind(folder: Path, kind: str | None) -> str:
     if not folder.is_dir():
-        raise ModelError(f"{folder} must be the folder of a model; there is none.")
+        raise ModelError(f"{folder} must be the folder of a model; got no folder.")
     if kind is not None:
         return check_choice(kind, "kind", KINDS)
     found = [name for name, (detect, _) in KINDS.items() if detect(folder)]
@@ -108,7 +108,7 @@ def _find_kind(folder: Path, kind: str | None) -> str:
 def _check_counts(
     label_counts: npt.ArrayLike | None, n_rows: int | None, n_labels: int
 ) -> tuple[npt.NDArray[np.int64] | None, int]:
-    """Give the counts as whole numbers, and the rows; no counts and 0 rows if they are not known."""
+    """Return the counts as integers, and the number of rows; no counts and 0 rows if unknown."""
     if (label_counts is None) != (n_rows is None):
         raise ValueError("label_counts and n_rows must be given together.")
     if label_counts is None or n_rows is None:

@@ -1,4 +1,4 @@
-"""What every reader gives, trees with a linear classifier per node, and how that becomes a model."""
+"""The result of every reader, trees with a linear classifier per node, and its conversion to a model."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Ints = npt.NDArray[np.int64]
 
 MOST_NODES = 2**31 - 2
 MOST_LABELS, MOST_LABELS_PER_LEAF = 10**7, 100
-"""A label's number beyond both is damage, not one of many labels that training never saw."""
+"""A larger label number means damage, rather than many labels that training never saw."""
 
 
 @dataclass(frozen=True, eq=False)
 class SourceTree:
-    """A tree as its file has it.
+    """A tree as stored in its file.
 
     Attributes
     ----------
     name : str
-        The file, for errors.
+        The file, for error messages.
     parent : int64 array [nodes]
-        -1 for the root, which has no classifier; -2 for nodes that are left out with all below them.
+        -1 for the root, which has no classifier; -2 for nodes that are removed with all nodes below them.
     label : int64 array [nodes]
         The label of a leaf, -1 for other nodes.
     weights : csr_array [nodes, at most the features]
-        Without the weight of the bias.
+        Weights without that of the bias.
     bias : float array [nodes]
         The margin of each node for the empty row.
     """
@@ -49,24 +49,24 @@ class SourceTree:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A model as its folder has it.
+    """A model as stored in its folder.
 
     Attributes
     ----------
     kind : str
-        Which system wrote it.
+        The system that wrote it.
     trees : list of SourceTree
         Their probabilities are averaged.
     link : int
         0: margins become probabilities by the logistic function; else by ``exp(-max(0, 1 - m)**link)``.
     n_features, n_labels : int
-        At least this many, where the files do not say.
+        Minimum numbers, if the files do not contain them.
     normalize : bool
         Whether rows are scaled to unit length before they are scored.
     bias : float
         The value of the bias feature.
     facts : dict
-        What else the files say about the training, for the model's origin.
+        Other facts about the training, for the model's origin.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Source:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters of `longleaf.PLT` that say the same."""
+        """The corresponding parameters of `longleaf.PLT`."""
         logistic = self.link == LOGISTIC_LINK
         return {
             "n_trees": len(self.trees),
@@ -92,13 +92,13 @@ class Source:
 
 
 def no_weights(columns: int) -> sp.csr_array:
-    """Give the weights of a node that has none: a row of zeros."""
+    """Return a row of zeros, for a node without weights."""
     empty = (np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(2, np.int32))
     return sp.csr_array(empty, shape=(1, columns))
 
 
 def assemble(tree: SourceTree, n_features: int, weight_bits: int) -> tuple[LabelTree, _core.WeightArrays]:
-    """Bring a tree into breadth-first order, its weights into chunks of siblings."""
+    """Convert a tree to breadth-first order and its weights to chunks of siblings."""
     order, first_child = _breadth_first(tree)
     shape = LabelTree(first_child, tree.label[order].astype(np.int32))
     weights = _check_weights(tree, n_features)[order]
@@ -109,7 +109,9 @@ def assemble(tree: SourceTree, n_features: int, weight_bits: int) -> tuple[Label
     for first, end in _chunks(first_child):
         inside = slice(weights.indptr[first], weights.indptr[end])
         child = np.repeat(np.arange(end - first), np.diff(weights.indptr[first : end + 1]))
-        by_feature = np.argsort(weights.indices[inside], kind="stable")  # then by child, as they come
+        by_feature = np.argsort(
+            weights.indices[inside], kind="stable"
+        )  # stable, so by child within a feature
         features.append(weights.indices[inside][by_feature].astype(np.int32))
         children.append(child[by_feature].astype(np.uint8))
         values.append(weights.data[inside][by_feature].astype(np.float32))
@@ -120,7 +122,7 @@ def assemble(tree: SourceTree, n_features: int, weight_bits: int) -> tuple[Label
 
 
 def _chunks(first_child: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
-    """List the first node and the end of every chunk: so many consecutive siblings."""
+    """Return the first node and the end of every chunk, a range of consecutive siblings."""
     inner = np.flatnonzero(np.diff(first_child))
     bounds = zip(first_child[inner].tolist(), first_child[inner + 1].tolist(), strict=True)
     width = CHUNK_WIDTH
@@ -128,10 +130,10 @@ def _chunks(first_child: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
 
 
 def _breadth_first(tree: SourceTree) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Give the nodes in breadth-first order and where each one's children begin.
+    """Return the nodes in breadth-first order and the first child of each.
 
-    Nodes without a label below them are left out: nothing that they say can matter. Nodes with a single child
-    stay, as their own probability is part of every score below.
+    Nodes without a label below them are removed, because they have no effect. Nodes with a single child are
+    kept, because their probability is a factor of every score below.
     """
     _check_shape(tree)
     kept = _with_labels(tree)
@@ -160,10 +162,10 @@ def _check_shape(tree: SourceTree) -> None:
     above = parent.copy()
     for _ in range(
         nodes.bit_length() + 1
-    ):  # pointer doubling: after this every path has ended, or is a circle
+    ):  # pointer doubling: afterwards every path has ended, or is a cycle
         above = np.where(above >= 0, above[above], above)
     if (above >= 0).any():
-        raise ModelError(f"{tree.name} is damaged: parents must not lead round in a circle.")
+        raise ModelError(f"{tree.name} is damaged: parents must not form a cycle.")
     if (label[parent[parent >= 0]] >= 0).any():
         raise ModelError(f"{tree.name} must have its labels at leaves; a node with children has one.")
     named = label[label >= 0]
@@ -177,7 +179,7 @@ def _check_shape(tree: SourceTree) -> None:
 
 
 def _with_labels(tree: SourceTree) -> npt.NDArray[np.bool_]:
-    """Mark the nodes that have a label at or below them."""
+    """Return which nodes have a label at or below them."""
     marked = tree.label >= 0
     at = np.flatnonzero(marked)
     while len(at):
@@ -189,7 +191,7 @@ def _with_labels(tree: SourceTree) -> npt.NDArray[np.bool_]:
 
 
 def _check_weights(tree: SourceTree, n_features: int) -> sp.csr_array:
-    """Give the weights with as many columns as features, sorted, without zeros."""
+    """Return the weights with as many columns as features, sorted, without zeros."""
     stored = tree.weights
     shape = (stored.shape[0], n_features)
     weights = sp.csr_array((stored.data, stored.indices, stored.indptr), shape=shape)

@@ -1,4 +1,4 @@
-"""Reading files that nobody vouches for: every fault is one sentence that names the file."""
+"""Reading untrusted files: every error is one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from longleaf._validation import ModelError
 from longleaf._validation.sparse import check_structure
 
 DEFLATE_LIMIT = 1032
-"""One byte of deflated data never gives more bytes than this."""
+"""Maximum compression ratio of deflate."""
 
 
 class Records:
-    """A binary file read from front to back; what is asked for must be there before it is made room for."""
+    """A binary file read sequentially; sizes are checked against the file before memory is allocated."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class Records:
         self._at = 0
 
     def array(self, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-        """Give the next ``count`` items; a view of the file, not a copy."""
+        """Return the next ``count`` items; a view of the file, not a copy."""
         item, left = np.dtype(dtype), len(self._bytes) - self._at
         if count < 0 or count > left // item.itemsize:
             raise ModelError(
@@ -39,15 +39,15 @@ class Records:
         return self._bytes[begin : self._at].view(item)
 
     def number(self, dtype: npt.DTypeLike) -> Any:
-        """Give the next number."""
+        """Return the next number."""
         return self.array(dtype, 1)[0].item()
 
     def text(self) -> str:
-        """Give the next string: its length, then its bytes."""
+        """Return the next string: its length, then its bytes."""
         return self.array(np.uint8, self.number("<i8")).tobytes().decode("utf-8", "replace")
 
     def finish(self) -> None:
-        """Refuse a file that goes on."""
+        """Reject a file with further bytes."""
         if self._at != len(self._bytes):
             raise ModelError(
                 f"{self.path} is damaged: it must end after {self._at} bytes; got {len(self._bytes)}."
@@ -67,15 +67,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def setting(settings: dict[str, Any], name: str, kind: type | tuple[type, ...], path: Path) -> Any:
-    """Give one entry of a JSON object, which must be there and of its type."""
+    """Return a required entry of a JSON object, checking its type."""
     value = settings.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ModelError(f"{path} is damaged: it must say {name}; got {value!r}.")
+        raise ModelError(f"{path} is damaged: it must have a valid {name}; got {value!r}.")
     return value
 
 
 def read_sparse(path: Path) -> sp.csc_array:
-    """Read a SciPy sparse matrix as CSC, once its parts are known to have the sizes that they declare."""
+    """Read a SciPy sparse matrix as CSC, after checking that its arrays have their declared sizes."""
     _size(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -87,13 +87,13 @@ def read_sparse(path: Path) -> sp.csc_array:
         matrix.check_format(full_check=True)
     except ModelError:
         raise
-    except Exception as error:  # archives have many faults, and as many exceptions for them
+    except Exception as error:  # damaged archives raise many kinds of exceptions
         raise ModelError(f"{path} is damaged: it must be a sparse matrix of SciPy; {error}") from None
     return matrix
 
 
 def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
-    """Compare what a member's header declares with its size, before anyone allocates it."""
+    """Compare the size declared in a member's header with its actual size, before memory is allocated."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         read_header = (
@@ -111,5 +111,5 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path)
 
 def _size(path: Path) -> int:
     if not path.is_file():
-        raise ModelError(f"{path} must be a file of the model; there is none.")
+        raise ModelError(f"{path} must be a file of the model; got no file.")
     return path.stat().st_size

@@ -11,10 +11,11 @@ All numbers are little-endian; int is 4 bytes, size 8, real a 32-bit float, bool
     vector       length, stored numbers (sizes), whether it is sparse (bool); (index int, value real) pairs,
                  or `length` reals
 
-An ensemble's trees lie in ``member_0`` and so on. Of a weight vector, place 1 is the bias and place i + 2 is
-feature i. Where the first class is 0 the margin changes its sign; a node that never saw both classes has the
-margin 10 or -10. Even the root has a classifier: it says whether a row has any label. Rows are scaled to unit
-length if ``norm``, the bias apart; loss 1 is squared hinge, ``exp(-max(0, 1 - m)**2)``, all others logistic.
+An ensemble's trees are in ``member_0`` and so on. Of a weight vector, place 1 is the bias and place i + 2 is
+feature i. If the first class is 0, the sign of the margin is flipped; a node that never saw both classes has
+the margin 10 or -10. Even the root has a classifier, for whether a row has any label. Rows are scaled to unit
+length if ``norm``, excluding the bias; loss 1 is squared hinge, ``exp(-max(0, 1 - m)**2)``, all others
+logistic.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOST_FEATURES = 2**31 - 2
 
 
 def is_napkinxc(folder: Path) -> bool:
-    """Tell by its files whether a folder is a model of napkinXC."""
+    """Return whether a folder has the files of a model of napkinXC."""
     return (folder / "args.bin").is_file()
 
 
@@ -63,7 +64,7 @@ def read_napkinxc(folder: Path) -> Source:
 
 
 def _read_settings(records: Records) -> tuple[float, bool, int]:
-    """Give bias, norm and the number of trees; refuse what longleaf cannot do."""
+    """Return bias, norm and the number of trees; reject settings that longleaf does not support."""
     path, version = records.path, records.text()
     if not version.startswith(VERSION):
         raise ModelError(f"{path} must be of napkinXC {VERSION}x; got version {version[:20]!r}.")
@@ -79,7 +80,7 @@ def _read_settings(records: Records) -> tuple[float, bool, int]:
             f"features_threshold={threshold:g}."
         )
     if not math.isfinite(bias) or not 0 <= ensemble <= 10**6:
-        raise ModelError(f"{path} is damaged: it says bias={bias} and ensemble={ensemble}.")
+        raise ModelError(f"{path} is damaged: it has bias={bias} and ensemble={ensemble}.")
     return bias, norm, ensemble
 
 
@@ -88,8 +89,8 @@ class _Nodes:
 
     def __init__(self, path: Path, bias: float) -> None:
         self.bias_value, self.length, self.n_features = bias, 0, 0
-        self.losses: set[int] = set()  # of the nodes that were trained
-        self.constant: dict[int, tuple[float, int]] = {}  # margin and loss of those that were not
+        self.losses: set[int] = set()  # of the trained nodes
+        self.constant: dict[int, tuple[float, int]] = {}  # margin and loss of the other nodes
         self._features: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
         self._values: list[npt.NDArray[np.float32]] = [np.zeros(0, np.float32)]
         records = Records(path)
@@ -106,7 +107,7 @@ class _Nodes:
         self.weights = sp.csr_array(arrays, shape=(count, self.n_features))
 
     def _read_node(self, records: Records, node: int) -> int:
-        """Read one node; give how many weights it has."""
+        """Read one node; return its number of weights."""
         classes, first_class, loss = records.array(INT, 3).tolist()
         if classes not in (0, 1, 2) or first_class not in (0, 1) or loss not in LOSSES:
             raise ModelError(
@@ -122,7 +123,7 @@ class _Nodes:
         records.array(SIZE, 2)
         index, value = self._read_vector(records)
         if records.number(BOOL):
-            self._read_vector(records)  # gradients, from training in steps
+            self._read_vector(records)  # gradients, from incremental training
         is_bias, is_feature = index == BIAS, index >= FIRST_FEATURE
         self.bias.append(sign * self.bias_value * float(value[is_bias].sum()))
         self._features.append(index[is_feature].astype(np.int64) - FIRST_FEATURE)
@@ -149,7 +150,7 @@ class _Nodes:
 
 
 def _read_tree(path: Path, nodes: _Nodes, link: int) -> SourceTree:
-    """Hang the tree below one more root, since its own has a classifier."""
+    """Put the tree below an additional root, because its own root has a classifier."""
     records = Records(path)
     n_labels, count = records.array(INT, 2).tolist()
     named = records.array(INT, 2 * count).reshape(-1, 2)
@@ -178,13 +179,13 @@ def _read_tree(path: Path, nodes: _Nodes, link: int) -> SourceTree:
 
 
 def _same_probability(margin: float, loss: int, link: int) -> float:
-    """Give the margin that the model's link turns into what the node's own loss makes of its margin.
+    """Return the margin for the model's link with the same probability as the margin for the node's loss.
 
-    A solver chosen by name leaves untrained nodes with the loss of the settings, not that of the solver.
+    If the solver was chosen by name, untrained nodes have the loss of the settings, not of the solver.
     """
     if (loss == SQUARED_HINGE) == (link != LOGISTIC_LINK):
         return margin
     if link != LOGISTIC_LINK:  # exp(-(1 - m)**2) = 1 / (1 + exp(-margin))
         return 1.0 - math.sqrt(math.log1p(math.exp(-margin)))
-    log_probability = -(max(0.0, 1.0 - margin) ** 2)  # certain, or as good as impossible
+    log_probability = -(max(0.0, 1.0 - margin) ** 2)  # certain, or nearly impossible
     return MARGIN_OF_CONSTANT**2 if log_probability == 0 else log_probability

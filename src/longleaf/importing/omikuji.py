@@ -5,7 +5,7 @@ those of the children or labels, a matrix with a row per feature, one more for t
 
     {"Dense": {"v", "dim": [features + 1, children], "data"}}, row by row, or
     {"Sparse": {"outer_dim": features + 1, "inner_dim": children, "indptr", "outer_inds", "inner_inds",
-                "data"}}, where "outer_inds" names the rows that are there.
+                "data"}}, where "outer_inds" lists the stored rows.
 
 Rows are scaled to unit length and get a bias of 1; a margin m becomes ``1 / (1 + exp(-m))`` ("Log") or
 ``exp(-max(0, 1 - m)**2)`` ("Hinge"); probabilities multiply along the path, and trees are averaged.
@@ -31,7 +31,7 @@ ARRAYS = {"indptr": np.int64, "outer_inds": np.int64, "inner_inds": np.int64, "d
 
 
 def is_omikuji(folder: Path) -> bool:
-    """Tell by its files whether a folder is a model of omikuji."""
+    """Return whether a folder has the files of a model of omikuji."""
     return (folder / "settings.json").is_file() and any(folder.glob("tree*.cbor"))
 
 
@@ -42,10 +42,10 @@ def read_omikuji(folder: Path) -> Source:
     n_features = setting(settings, "n_features", int, path)
     loss = setting(settings, "classifier_loss_type", str, path)
     if loss not in LINKS or not 0 < n_features <= MOST_FEATURES:
-        raise ModelError(f"{path} is damaged: it says {n_features} features and the loss {loss!r}.")
+        raise ModelError(f"{path} is damaged: it has {n_features} features and the loss {loss!r}.")
     files = sorted(folder.glob("tree*.cbor"), key=lambda file: (len(file.name), file.name))
     if not files:
-        raise ModelError(f"{folder} must have files tree0.cbor and so on; there is none.")
+        raise ModelError(f"{folder} must have files tree0.cbor and so on; got none.")
     trees = [_read_tree(file, n_features) for file in files]
     n_labels = 1 + max(int(tree.label.max()) for tree in trees)
     return Source("omikuji", trees, LINKS[loss], n_features, n_labels, normalize=True, bias=1.0)
@@ -73,14 +73,14 @@ def _decode(path: Path) -> Any:
 
 
 def _as_arrays(entries: Mapping[Any, Any], _immutable: bool) -> dict[Any, Any]:
-    """Keep lists of numbers as arrays, each as soon as it is read: lists take eight times the memory."""
+    """Convert lists of numbers to arrays as soon as each is read: lists take eight times the memory."""
     return {
         name: np.array(value, ARRAYS[name]) if name in ARRAYS else value for name, value in entries.items()
     }
 
 
 class _TreeReader:
-    """Lists the nodes of a decoded tree; the children of a node follow one another."""
+    """Collects the nodes of a decoded tree; the children of a node are consecutive."""
 
     def __init__(self, path: Path, n_features: int) -> None:
         self.path, self.n_features = path, n_features
@@ -89,7 +89,7 @@ class _TreeReader:
 
     def read(self, root: Any) -> SourceTree:
         waiting = [(0, root)]
-        for node, branch in waiting:  # grows as it goes
+        for node, branch in waiting:  # grows during the loop
             first = len(self.parent)
             if "Leaf" in branch:
                 labels = [int(label) for label in branch["Leaf"]["labels"]]
@@ -128,7 +128,7 @@ def _sparse(stored: dict[str, Any], shape: tuple[int, int]) -> sp.csr_array:
     if not whole or indptr[-1] != len(data) or len(child) != len(data):
         raise ValueError("indptr must rise from 0 to the number of weights")
     if len(data) and not (_inside(feature, shape[0]) and _inside(child, shape[1])):
-        raise ValueError("weights must name features and children that there are")
+        raise ValueError("weights must name existing features and children")
     return sp.csr_array(sp.coo_array((data, (child, np.repeat(feature, counts))), shape=shape[::-1]))
 
 

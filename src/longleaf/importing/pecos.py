@@ -1,11 +1,11 @@
 """Models of PECOS XR-Linear (libpecos 1.x): ``ranker/`` with a folder ``d.model`` per level of the tree.
 
-A level has ``param.json`` and two SciPy matrices: ``W.npz`` [features and bias, nodes], whose columns are
-the nodes' weights, and ``C.npz`` [nodes, nodes of the level above], which says below which one each hangs.
-The last level's nodes are the labels. Rows are taken as they are; where ``bias`` is above 0 it is the value
-of one more feature. The post-processor of ``param.json`` turns a margin m into ``exp(-max(0, 1 - m)**p)``
-("lp-hinge") or ``1 / (1 + exp(-m))`` ("sigmoid"); these multiply along the path. With "log-" in front it
-gives the logarithm of that.
+A level has ``param.json`` and two SciPy matrices: ``W.npz`` [features and bias, nodes], whose columns are the
+nodes' weights, and ``C.npz`` [nodes, nodes of the level above], which gives the parent of each node. The last
+level's nodes are the labels. Rows are used unchanged; if ``bias`` is above 0, it is the value of an
+additional feature. The post-processor of ``param.json`` turns a margin m into ``exp(-max(0, 1 - m)**p)``
+("lp-hinge") or ``1 / (1 + exp(-m))`` ("sigmoid"); these multiply along the path. With the prefix "log-" it
+gives the logarithm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEFT_OUT = -2
 
 
 def is_pecos(folder: Path) -> bool:
-    """Tell by its files whether a folder is a model of PECOS XR-Linear, or the ``ranker`` inside one."""
+    """Return whether a folder has the files of a model of PECOS XR-Linear, or of its ``ranker``."""
     return any((ranker / "0.model" / "param.json").is_file() for ranker in (folder, folder / "ranker"))
 
 
@@ -60,7 +60,7 @@ def read_pecos(folder: Path) -> Source:
 
 
 class _Level:
-    """One level: its matrices, and how its margins become probabilities."""
+    """One level: its matrices, bias and post-processor."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,14 +83,14 @@ class _Level:
             )
 
     def parents(self) -> Ints:
-        """Give each node's parent in the level above; nodes that were pruned away have none."""
+        """Return each node's parent in the level above; pruned nodes have none."""
         self.clusters.eliminate_zeros()
         counts = np.diff(self.clusters.indptr)
         if counts.max(initial=0) > 1:
             node = int(counts.argmax())
             raise ModelError(
-                f"{self.folder / 'C.npz'} must have each node below one other; "
-                f"node {node} is below {counts[node]}."
+                f"{self.folder / 'C.npz'} must have one parent for each node; "
+                f"got {counts[node]} for node {node}."
             )
         parent = np.full(self.nodes, LEFT_OUT, np.int64)
         parent[counts == 1] = self.clusters.indices
@@ -98,7 +98,7 @@ class _Level:
 
 
 def _join(ranker: Path, levels: list[_Level]) -> SourceTree:
-    """Hang the levels below one another, the first below a root without a classifier."""
+    """Join the levels to a tree, with the first one below a root without a classifier."""
     rows, above = levels[0].weights.shape[0], 1
     parent, first = [np.array([-1])], 0
     for level in levels:
@@ -127,7 +127,7 @@ def _link(level: _Level) -> int:
     hinge = HINGE.fullmatch(level.post_processor)
     if hinge is None:
         raise ModelError(
-            f"{level.folder / 'param.json'} must have a post-processor that gives probabilities, lp-hinge or "
+            f"{level.folder / 'param.json'} must have a post-processor of probabilities, lp-hinge or "
             f"sigmoid; got {level.post_processor!r}."
         )
     return int(hinge[1])

@@ -1,1 +1,1 @@
-"""Files in, files out."""
+"""Reading and writing files: models, stores, tables and XMLC data sets."""

@@ -1,4 +1,4 @@
-"""One ``.npy`` file that grows at its end, for arrays that never fit in memory as a whole."""
+"""Appending to a ``.npy`` file, for arrays that do not fit in memory."""
 
 import os
 from pathlib import Path
@@ -13,16 +13,16 @@ _CHUNK = 1 << 24
 
 
 class ArrayAppender:
-    """Writes ``folder/name.npy``, one-dimensional and little-endian, a piece after the other.
+    """Writes ``folder/name.npy``, one-dimensional and little-endian, piece by piece.
 
-    The header is written last, in its place at the beginning: for one dimension it has the same length
-    whatever the size. The checksum covers it, so the file is read once more at the end.
+    The header is written last: for one dimension its length does not depend on the size. The checksum
+    covers it, so the file is read again at the end.
 
     Parameters
     ----------
     folder : Path
     name : str
-        A ``/`` makes a sub-folder, as in `longleaf.io.storage.save_folder`.
+        A ``/`` creates a subfolder, as in `longleaf.io.storage.save_folder`.
     dtype : str
         Little-endian, for instance ``"<f4"``.
     """
@@ -37,13 +37,13 @@ class ArrayAppender:
         self.size = 0
 
     def append(self, values: NDArray[Any]) -> None:
-        """Write some values more."""
+        """Append values."""
         piece = np.ascontiguousarray(values, self._dtype)
         self._file.write(piece.view(np.uint8).data)
         self.size += len(piece)
 
     def finish(self) -> ArrayEntry:
-        """Complete the file and say what it holds."""
+        """Complete the file and return its description."""
         entry = self._entry(self.size)
         self._file.seek(0)
         self._file.write(entry.header())
@@ -57,7 +57,7 @@ class ArrayAppender:
         return ArrayEntry(entry.dtype, entry.shape, len(entry.header()) + entry.data_bytes(), f"{crc:08x}")
 
     def close(self) -> None:
-        """Close the file, finished or not."""
+        """Close the file, whether it is finished or not."""
         self._file.close()
 
     def _entry(self, size: int) -> ArrayEntry:

@@ -1,4 +1,4 @@
-"""One array, one ``.npy`` file: written with its checksum, mapped back without parsing anything."""
+"""One array per ``.npy`` file: written with its checksum, and mapped without parsing its header."""
 
 import mmap
 import os
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from longleaf._validation import ModelError
 from longleaf.io._manifest import ArrayEntry, check_dtype, check_name, checksum
 
-_CHUNK = 1 << 24  # bytes between two chances for Ctrl-C
+_CHUNK = 1 << 24  # bytes between two checks for Ctrl-C
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> ArrayEntry:
-    """Write ``array`` to ``folder/name.npy``, in C order and little-endian, and bring it to the disk."""
+    """Write ``array`` to ``folder/name.npy``, in C order and little-endian, and sync it to disk."""
     check_name(name)
     array = np.asarray(array)
     array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
@@ -32,7 +32,7 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> ArrayEntry:
 
 
 def write_file(path: Path, *pieces: bytes | memoryview) -> int:
-    """Write a new file, bring it to the disk, and return its checksum."""
+    """Write a new file, sync it to disk, and return its checksum."""
     crc = 0
     with open(path, "xb") as file:
         for piece in pieces:
@@ -46,7 +46,7 @@ def write_file(path: Path, *pieces: bytes | memoryview) -> int:
 
 
 def map_array(directory: int, name: str, entry: ArrayEntry, verify: bool) -> NDArray[Any]:
-    """Map ``name.npy`` of an open directory read-only, once its size and header are as ``entry`` says."""
+    """Map ``name.npy`` of an open directory read-only, after comparing its size and header with ``entry``."""
     file = f"{name}.npy"
     header = entry.header()
     wanted = len(header) + entry.data_bytes()
@@ -55,22 +55,24 @@ def map_array(directory: int, name: str, entry: ArrayEntry, verify: bool) -> NDA
         size = os.fstat(handle).st_size
         if size != wanted or size != entry.file_bytes:
             raise ModelError(f"{file} must have {wanted} bytes for {entry.dtype} {entry.shape}; got {size}.")
-        buffer = mmap.mmap(handle, size, access=mmap.ACCESS_READ)  # never empty: the header is mapped too
+        buffer = mmap.mmap(handle, size, access=mmap.ACCESS_READ)  # not empty, as the header is mapped too
     except OSError as error:
         raise ModelError(f"{file} cannot be mapped: {error.strerror}.") from None
     finally:
         os.close(handle)
     if buffer[: len(header)] != header:
-        raise ModelError(f"{file} must begin as an array of {entry.dtype} {entry.shape}; its header differs.")
+        raise ModelError(
+            f"{file} must have the header of an array of {entry.dtype} {entry.shape}; got another."
+        )
     if verify:
         _verify(file, buffer, entry)
     return np.ndarray(entry.shape, entry.dtype, buffer, offset=len(header))
 
 
 def open_file(directory: int, name: str) -> int:
-    """Open a regular file of a folder for reading; links are followed, as model stores make them."""
+    """Open a regular file of a folder for reading; links are followed, because model stores use them."""
     try:
-        # Opening a pipe must not wait for a writer that never comes.
+        # Opening a named pipe must not wait for a writer.
         handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError as error:
         raise ModelError(f"{name} cannot be opened: {error.strerror}.") from None

@@ -1,7 +1,7 @@
-"""Several arrays in one file: written beside its place and renamed, checked as a whole, mapped by name.
+"""Several arrays in one file: written atomically by renaming, verified as a whole, mapped by name.
 
-The file: eight bytes that name the format, the length of a JSON header in eight more, the header, the arrays
-at multiples of 64 bytes, and last the CRC-32 of all that. One file per bundle makes a save a single rename.
+The file consists of eight bytes that name the format, the length of a JSON header in eight more, the header,
+the arrays at multiples of 64 bytes, and the CRC-32 of everything before. Saving a bundle is a single rename.
 """
 
 import json
@@ -21,7 +21,7 @@ from longleaf.io._replace import sync_directory
 from longleaf.io._schema import Object
 
 UNFINISHED = ".unfinished"
-"""How the name of a file ends while it is written."""
+"""The suffix of a file while it is being written."""
 
 _MAGIC = b"LLBNDL1\n"
 _ALIGNMENT = 64
@@ -35,7 +35,7 @@ Layout = dict[str, tuple[np.dtype[Any], int]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A file of arrays: what its header says."""
+    """A file of arrays, as described by its header."""
 
     path: Path
     meta: dict[str, Any]
@@ -48,7 +48,7 @@ class Bundle:
         return np.fromfile(self.path, dtype, length, offset=self.data_start + _offsets(self.layout)[name])
 
     def map(self) -> dict[str, NDArray[Any]]:
-        """Map all arrays, read-only; they stay valid when the file is removed."""
+        """Map all arrays read-only; they stay valid when the file is removed."""
         with open(self.path, "rb") as file:
             buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         offsets = _offsets(self.layout)
@@ -61,7 +61,7 @@ class Bundle:
 def write_bundle(
     path: Path, meta: Mapping[str, Any], layout: Layout, pieces: Mapping[str, Iterable[NDArray[Any]]]
 ) -> Bundle:
-    """Write a bundle, bring it to the disk and give it its name; whatever had the name is replaced.
+    """Write a bundle, sync it to disk and rename it to its path, replacing an existing file.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def write_bundle(
     layout : mapping of str to (dtype, length)
         The arrays in the order of the file.
     pieces : mapping of str to iterable of ndarray
-        What each array is made of, one piece after the other; asked for one by one, so that the whole need
-        not fit in memory.
+        The consecutive pieces of each array; they are consumed one by one, so that the whole need not fit
+        in memory.
     """
     arrays = {name: [dtype.newbyteorder("<").str, length] for name, (dtype, length) in layout.items()}
     header = json.dumps({"meta": dict(meta), "arrays": arrays}, allow_nan=False).encode()
@@ -104,7 +104,7 @@ def write_arrays(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArr
 
 
 def open_bundle(path: Path) -> Bundle:
-    """Read the header of a bundle and compare all bytes with its checksum; DataError if it is damaged."""
+    """Read the header of a bundle and verify its checksum; raise DataError if it is damaged."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < len(_MAGIC) + 8 + _CRC_BYTES or not _is_intact(file, size):
@@ -125,7 +125,7 @@ def open_bundle(path: Path) -> Bundle:
 
 
 def _check_entry(value: Any, name: str) -> None:
-    """Refuse what is not the type and length of an array."""
+    """Reject what is not the type and length of an array."""
     if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str):
         raise ValueError(f"{name} must be a type and a length; got {value!r:.80}.")
     check_dtype(value[0])
@@ -133,7 +133,7 @@ def _check_entry(value: Any, name: str) -> None:
 
 
 def _check_entries(value: Any, name: str) -> None:
-    """Refuse what is not an object of such."""
+    """Reject what is not an object of array entries."""
     for key, entry in Object()(value, name).items():
         _check_entry(entry, f"{name}.{key:.80}")
 
@@ -160,7 +160,7 @@ def _write(file: BinaryIO, data: bytes | memoryview, crc: int) -> int:
 
 
 def _offsets(layout: Layout) -> dict[str, int]:
-    """Where each array begins, counted from the first."""
+    """Return the offset of each array from the first one."""
     offsets, end = {}, 0
     for name, (dtype, length) in layout.items():
         offsets[name] = _aligned(end)

@@ -1,4 +1,4 @@
-"""Rows of fields out of CSV and TSV, one at a time."""
+"""Reading rows of fields from CSV and TSV, one at a time."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from longleaf.io._report import ReadReport, add_line_problem
 from longleaf.io._rows import Layout, Row
 
 DELIMITERS = ",;\t"
-"""One of these separates the fields, unless a line before the header names another."""
+"""Possible delimiters, unless a line before the header names another."""
 
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
-"""The line that Excel puts before the header to say what separates the fields."""
+"""The line that Excel writes before the header to name the delimiter."""
 
 MOST_LINES = 20
-"""A cell of more lines is looked at: it may be a long text, or rows that a stray quote swallowed."""
+"""Cells with more lines are checked: they may be long texts, or rows swallowed by a stray quote."""
 
 ALIKE = 0.9
-"""The share of a cell's lines that have as many fields as the header, from which on they are rows."""
+"""If at least this share of a cell's lines have as many fields as the header, the lines are rows."""
 
 
 def csv_rows(
     chunks: Iterator[bytes], delimiter: str | None, longest: int, report: ReadReport
 ) -> tuple[Layout, Iterator[Row]]:
-    """Read a header and rows of as many fields; quoted fields may hold line ends.
+    """Read a header and rows with the same number of fields; quoted fields may contain line breaks.
 
     Parameters
     ----------
     chunks : iterator of bytes
     delimiter : str or None
-        None for whichever of comma, semicolon and tab is most frequent in the header. A first line such as
-        ``sep=;`` says it, too, and goes before both.
+        None for the most frequent of comma, semicolon and tab in the header. A first line such as ``sep=;``
+        overrides both.
     longest : int
         Bytes of the longest line, and characters of the longest field.
     report : ReadReport
@@ -47,14 +47,14 @@ def csv_rows(
     Raises
     ------
     DataError
-        If there is no header, and at the end of the file if a quote is still open.
+        If there is no header, or if a quote is still open at the end of the file.
     """
-    # The standard library's limit is global and far below the length of real texts; it is only ever raised.
+    # The limit of the csv module is global and far below the length of real texts; it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), longest))
     lines = read_lines(chunks, longest)
     first = _first_line(lines)
-    if first is not None and (said := SEPARATOR_LINE.fullmatch(first.text or "")):
-        delimiter, first = said[1], _first_line(lines)
+    if first is not None and (match := SEPARATOR_LINE.fullmatch(first.text or "")):
+        delimiter, first = match[1], _first_line(lines)
     if first is None or first.text is None:
         raise DataError(f"{report.source} must begin with a line that names its columns; got none.")
     if delimiter is None:
@@ -68,7 +68,7 @@ def _first_line(lines: Iterator[Line]) -> Line | None:
 
 
 class _LineFeed:
-    """The lines for a CSV reader; knows where it stands, and reports lines that it leaves out."""
+    """Lines for a CSV reader; tracks the line number, and reports the lines that it skips."""
 
     def __init__(self, first: Line, rest: Iterator[Line], longest: int, report: ReadReport) -> None:
         self._first: Line | None = first
@@ -97,7 +97,7 @@ class _LineFeed:
 
 
 class _Table:
-    """The header and the rows that the lines of a feed make up."""
+    """The header and rows in the lines of a feed."""
 
     def __init__(self, feed: _LineFeed, delimiter: str, report: ReadReport) -> None:
         self._feed = feed
@@ -110,7 +110,7 @@ class _Table:
             raise DataError(f"{report.source}, line {feed.number}: must name the columns; {error}.") from None
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows after the header."""
+        """Yield the rows after the header."""
         while True:
             place = f"line {self._feed.number + 1}"
             before = self._feed.left_out
@@ -123,17 +123,17 @@ class _Table:
                 yield Row(place, None)
             if values is None:
                 return
-            if values:  # else a blank line
+            if values:  # otherwise a blank line
                 yield self._row(place, values)
 
     def _next(self) -> list[str] | None:
-        """Give the values of the next row; None after the last."""
+        """Return the values of the next row; None after the last."""
         values = next(self._reader, None)
-        # A reader asks for one more line only inside a quote, or when the row before was complete.
+        # The reader asks for another line only inside a quote or after a complete row.
         if values is not None and self._feed.is_at_end:
             opened = self._feed.number - _lines_after_the_first(values[-1])
             raise DataError(
-                f"{self._report.source}, line {opened}: a quote opens a cell here that no quote closes; "
+                f"{self._report.source}, line {opened}: a cell starts with a quote that is never closed; "
                 'close it, or write "" for a quote that is part of the text.'
             )
         return values
@@ -142,7 +142,7 @@ class _Table:
         swallowed = next((lines for lines in map(self._swallowed_rows, values) if lines), 0)
         if swallowed:
             return self._broken(
-                place, f"must close its quotes; a cell goes on for {swallowed} lines that look like rows."
+                place, f"must close its quotes; a cell contains {swallowed} lines that look like rows."
             )
         if len(values) != len(self.header):
             found = f"must have {len(self.header)} fields, as the header has; got {len(values)}."
@@ -150,11 +150,11 @@ class _Table:
         return Row(place, dict(zip(self.header, values, strict=True)))
 
     def _swallowed_rows(self, cell: str) -> int:
-        """Count the lines of a cell if they look like rows: between two stray quotes rows become one cell."""
-        # A table of one column is left alone, as every line of a text looks like a row of it.
+        """Count the lines of a cell if they look like rows, which two stray quotes join into one cell."""
+        # A table with one column is not checked, because every line of a text looks like one of its rows.
         if len(self.header) == 1 or cell.count("\n") <= MOST_LINES:
             return 0
-        inner = cell.split("\n")[1:-1]  # the first and the last line are parts of rows
+        inner = cell.split("\n")[1:-1]  # the first and last line are incomplete rows
         alike = sum(line.count(self._delimiter) == len(self.header) - 1 for line in inner)
         return len(inner) if alike >= ALIKE * len(inner) else 0
 

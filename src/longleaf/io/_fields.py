@@ -1,4 +1,4 @@
-"""What the fields of a row hold: text and tags; and which fields are the text where none are named."""
+"""Extracting text and tags from the fields of a row, and choosing the default text fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from longleaf._validation import DataError
 
 DEFAULT_TEXT = ("title", "abstract", "text")
-"""The text fields where none are named: those of these that the first row (or the header) has."""
+"""The default text fields: those of these names that the first row (or the header) has."""
 
 
 def default_text(names: list[str], source: str) -> list[str]:
-    """Choose the text fields among the names of a table; refuse one that has none of the usual ones."""
+    """Return the default text fields of a table; raise an error if it has none of them."""
     usual = [name for name in DEFAULT_TEXT if name in names]
     if not usual:
         raise DataError(
@@ -23,30 +23,30 @@ def default_text(names: list[str], source: str) -> list[str]:
 
 
 def in_words(names: Iterable[Any]) -> str:
-    """Give names as a message lists them."""
+    """Return names as a list for messages."""
     return ", ".join(map(str, names)) or "none"
 
 
 def found_instead(fields: dict[str, Any], wanted: list[str]) -> str:
-    """Say what a row has in place of what is wanted: empty fields, or others."""
+    """Describe what a row has instead of the expected fields: empty or other ones."""
     if any(name in fields for name in wanted):
         return "it is empty" if len(wanted) == 1 else "they are empty"
     return f"it has {in_words(fields)}"
 
 
 def as_text(value: Any) -> str | None:
-    """Give a field as text; None where there is nothing."""
+    """Return a field as text, or None if it is empty."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return " ".join(part for part in map(as_text, value) if part) or None
+        return " ".join(item for item in map(as_text, value) if item) or None
     return str(value)
 
 
 def as_tags(value: Any, separator: str | None) -> list[str]:
-    """Give the tags of a field, trimmed, each once, in their order."""
+    """Return the tags of a field, stripped of whitespace, each once, in order."""
     if isinstance(value, str) and separator:
         value = value.split(separator)
     elif not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Which format a table has, by its name or its first bytes."""
+"""Detecting the format of a table by its name or its first bytes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SUFFIXES = {
     ".pq": "parquet",
 }
 WORKBOOKS = {b"PK\x03\x04": (".xlsx", ".xlsm"), b"\xd0\xcf\x11\xe0": (".xls",)}
-"""How workbooks begin, and the suffixes that they have: other programs' archives begin so, too."""
+"""First bytes and suffixes of workbooks; other archives start with the same bytes."""
 
 
 def table_format(source: Source) -> str | None:
-    """Tell the format of a table by its name, a compression's suffix aside; None if that does not say."""
+    """Return the format of a table by its name, ignoring a compression suffix; None if unknown."""
     path = PurePath(source_name(source))
     if path.suffix.lower().removeprefix(".") in MAGIC.values():
         path = path.with_suffix("")
@@ -31,7 +31,7 @@ def table_format(source: Source) -> str | None:
 
 
 def guess_format(head: bytes) -> str:
-    """Tell the format of a table by its first bytes."""
+    """Return the format of a table by its first bytes."""
     if head.startswith(b"PAR1"):
         return "parquet"
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -39,21 +39,21 @@ def guess_format(head: bytes) -> str:
 
 
 def refuse_workbook(head: bytes, name: str) -> None:
-    """Refuse what begins as an Excel workbook or another archive: no text and no column can be read there.
+    """Reject an Excel workbook or another archive, which cannot be read as a table.
 
     Parameters
     ----------
     head : bytes
         The first bytes.
     name : str
-        What messages call the file.
+        Name of the file in messages.
 
     Raises
     ------
     DataError
-        If it is one.
+        If it is a workbook or an archive.
     """
     for mark, suffixes in WORKBOOKS.items():
         if head.startswith(mark):
             other = "" if name.lower().endswith(suffixes) else " or an archive"
-            raise DataError(f"{name} is an Excel workbook{other}; save its sheet as CSV and give that file.")
+            raise DataError(f"{name} is an Excel workbook{other}; save its sheet as CSV and use that file.")

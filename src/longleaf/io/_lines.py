@@ -1,4 +1,4 @@
-"""Lines of text out of any stream of bytes, in bounded memory."""
+"""Reading lines of text from a stream of bytes, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from itertools import chain
 from typing import NamedTuple
 
 LONGEST_LINE = 1 << 23
-"""Bytes; a longer line is no text that anybody wrote, but a file without line ends."""
+"""Maximum bytes of a line; a longer one is a file without line ends rather than text."""
 
 FALLBACK = "cp1252"
-"""How a line that is not UTF-8 is read: nearly always it comes from an old Western program."""
+"""Encoding of lines that are not UTF-8, which nearly always come from old Western programs."""
 
 WIDE = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins as the mark of UTF-16 does, so it comes first
+    (codecs.BOM_UTF32_LE, "utf-32"),  # starts like the mark of UTF-16, so it comes first
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
 FIRST_END = re.compile(rb"\r[^\n]|\n")
-"""Where the first line ends: by a lone CR, as old Macs wrote, or by an LF with or without a CR."""
+"""The end of the first line: a single CR, as on old Macs, or an LF with or without a CR."""
 
 
 class Line(NamedTuple):
-    """One line: its number from 1, its text with the line end (None if it was too long), whether UTF-8."""
+    """A line: its number from 1, its text with the line end (None if too long), whether it is UTF-8."""
 
     number: int
     text: str | None
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 def peek(chunks: Iterator[bytes], size: int = 4096) -> tuple[bytes, Iterator[bytes]]:
-    """Give about the first ``size`` bytes, and all chunks again."""
+    """Return about the first ``size`` bytes, and an iterator over all chunks including them."""
     head: list[bytes] = []
     while sum(map(len, head)) < size and (piece := next(chunks, None)) is not None:
         head.append(piece)
@@ -42,16 +42,16 @@ def peek(chunks: Iterator[bytes], size: int = 4096) -> tuple[bytes, Iterator[byt
 
 
 def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[Line]:
-    """Cut a stream into lines and decode each; a byte order mark says UTF-8, UTF-16 or UTF-32.
+    """Split a stream into lines and decode them; a byte order mark selects UTF-8, UTF-16 or UTF-32.
 
-    Lines end by LF, and by CR where the first one does; such a CR is given as LF.
+    Lines end with LF, or with CR if the first one does; such a CR is replaced by LF.
 
     Parameters
     ----------
     chunks : iterator of bytes
-        Pieces cut anywhere.
+        Chunks may be split anywhere.
     longest : int
-        Bytes; what goes beyond is read over without being kept.
+        Maximum bytes of a line; longer lines are skipped without keeping them in memory.
 
     Yields
     ------
@@ -75,7 +75,7 @@ def read_lines(chunks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator
 
 
 def _with_line_feeds(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Turn each CR into LF if the first line ends by a CR alone."""
+    """Replace each CR by LF if the first line ends with a single CR."""
     head, chunks = peek(chunks)
     end = FIRST_END.search(head)
     if end is None or end[0] == b"\n":

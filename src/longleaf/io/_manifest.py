@@ -1,7 +1,7 @@
-"""``model.json``: what a model folder holds, and a checksum over that.
+"""``model.json``: the contents of a model folder, with a checksum.
 
 Rendering is canonical: the same manifest always gives the same bytes. A file is accepted only if it is
-byte for byte what its own content renders to, so that even a changed space is noticed.
+byte for byte what its own content renders to, so that even a changed space is detected.
 """
 
 import json
@@ -39,19 +39,19 @@ class ArrayEntry:
     crc32: str
 
     def header(self) -> bytes:
-        """Return the ``.npy`` header (format 1.0, C order, padded to 64 bytes), whatever NumPy runs."""
+        """Return the ``.npy`` header (format 1.0, C order, padded to 64 bytes), for any NumPy version."""
         text = f"{{'descr': {self.dtype!r}, 'fortran_order': False, 'shape': {self.shape!r}, }}"
         length = -(-(len(text) + 11) // 64) * 64 - 10
         return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode() + b"\n"
 
     def data_bytes(self) -> int:
-        """Return the size of the array's content."""
+        """Return the size of the array's data in bytes."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The whole of ``model.json`` but for versions and checksum."""
+    """The contents of ``model.json`` except versions and checksum."""
 
     kind: str
     meta: dict[str, Any]
@@ -64,22 +64,22 @@ def checksum(data: bytes | memoryview, start: int = 0) -> int:
 
 
 def check_name(name: str) -> None:
-    """Refuse an array name that could lead out of the folder or clash with another."""
+    """Reject an array name that could leave the folder or clash with another."""
     if not _NAME.fullmatch(name):
         raise ModelError(
-            f"An array's name must be letters, digits, _ and -, in parts joined by /; got {name!r:.80}."
+            f"An array's name must be words of letters, digits, _ and -, joined by /; got {name!r:.80}."
         )
 
 
 def check_dtype(dtype: str) -> None:
-    """Refuse what is not a plain little-endian number or boolean."""
+    """Reject what is not a plain little-endian number or boolean."""
     if dtype not in _DTYPES:
         raise ModelError(f"An array's dtype must be one of {', '.join(sorted(_DTYPES))}; got {dtype!r:.80}.")
 
 
 def render(manifest: Manifest) -> bytes:
     """Return the bytes of ``model.json``."""
-    from longleaf import __version__  # not above: the package imports this room
+    from longleaf import __version__  # not at the top: the package imports this module
 
     arrays = {
         name: {
@@ -117,7 +117,7 @@ def parse(raw: bytes, where: str) -> Manifest:
     """
     body = _parse_object(raw, where)
     if body.get("format") != FORMAT:
-        raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} says otherwise.")
+        raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} names another format.")
     version = body.get("format_version")
     if type(version) is not int or version < 1:
         raise ModelError(f"The format version of {where} must be a positive integer; got {version!r:.80}.")
@@ -137,7 +137,7 @@ def parse(raw: bytes, where: str) -> Manifest:
 
 
 def _seal(body: Mapping[str, Any]) -> bytes:
-    """Render one line per top-level key, the last one the checksum of the others as they stand."""
+    """Render one line per top-level key; the last line is the checksum of the others."""
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in body.items()]
     digest = checksum("\n".join(lines).encode("ascii"))
     return ("{\n" + ",\n".join([*lines, f'"{_CHECKSUM}": "{digest:08x}"']) + "\n}\n").encode("ascii")
@@ -161,14 +161,14 @@ def _parse_object(raw: bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{MANIFEST} in {where} must be JSON; {error}.") from None
     if not isinstance(body, dict):
-        raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} holds no object.")
+        raise ModelError(f"{where} is not a longleaf model: its {MANIFEST} is not a JSON object.")
     if _depth(body) > _MOST_DEPTH:
         raise ModelError(f"{MANIFEST} in {where} must be nested at most {_MOST_DEPTH} deep.")
     return body
 
 
 def _depth(value: Any) -> int:
-    """Say how deep lists and objects are nested."""
+    """Return how deeply lists and objects are nested."""
     depth, level = 0, [value]
     while level:
         depth += 1
@@ -201,7 +201,7 @@ def _parse_entry(name: str, entry: Any) -> ArrayEntry:
 
 def _parse_shape(name: str, shape: Any, itemsize: int) -> tuple[int, ...]:
     whole = isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
-    # NumPy multiplies in 63 bits and leaves out zeros when it looks for overflow.
+    # NumPy multiplies in 63 bits and ignores zeros when it checks for overflow.
     if (
         not whole
         or len(shape) > _MAX_DIMENSIONS

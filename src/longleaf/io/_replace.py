@@ -1,12 +1,13 @@
-"""Put a finished folder in the place of another in one step.
+"""Replacing a folder by a finished one in a single step.
 
 Given a target path, a writer fills a staging folder beside it (same parent, so the same file system) and
-publishes it by renaming. At every moment the target's name means the old folder, the new one, or nothing
+publishes it by renaming. At every moment the target's name refers to the old folder, the new one, or nothing
 if there was none. On Linux a replacement is one ``renameat2(RENAME_EXCHANGE)``; elsewhere the old folder is
-set aside under a ``.old`` name for the instant between two renames, and put back if the second one fails.
+moved to a ``.old`` name between two renames, and moved back if the second one fails.
 
-A writer holds a lock (``flock``) on its staging folder, which dies with it, so that a later writer can tell
-the leftovers of the dead from the work of the living, also on a file system shared by several machines.
+A writer holds a lock (``flock``) on its staging folder, which is released when the process ends, so that a
+later writer can distinguish leftovers from work in progress, even on a file system that several machines
+share.
 """
 
 import ctypes
@@ -28,9 +29,9 @@ _SET_ASIDE = ".old"
 
 @contextmanager
 def staging_folder(target: Path) -> Iterator[Path]:
-    """Make an empty locked folder beside ``target``; whatever bears its name at the end is removed.
+    """Create an empty locked folder beside ``target``; whatever has its name at the end is removed.
 
-    That is unfinished work after a failure, and the replaced folder after :func:`publish`.
+    That is unfinished work after a failure, or the replaced folder after :func:`publish`.
     """
     staging, lock = _claim(target)
     try:
@@ -41,16 +42,16 @@ def staging_folder(target: Path) -> Iterator[Path]:
 
 
 def publish(staging: Path, target: Path, replace: bool) -> None:
-    """Give ``staging`` the name ``target``, and its name to what is replaced.
+    """Rename ``staging`` to ``target``; a replaced folder gets the name of ``staging``.
 
     Parameters
     ----------
     staging : Path
         A complete folder, already on disk.
     target : Path
-        Where the folder goes.
+        Destination of the folder.
     replace : bool
-        Whether something may be there already; if not, finding something is an ``OSError``.
+        Whether ``target`` may already exist; otherwise, an existing target raises ``OSError``.
     """
     if not replace or not os.path.lexists(target):
         if not _rename_with_flag(staging, target, _NO_REPLACE):
@@ -61,9 +62,9 @@ def publish(staging: Path, target: Path, replace: bool) -> None:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what dead writers left beside ``target``, which must exist."""
+    """Remove what crashed writers left beside ``target``, which must exist."""
     for leftover in _siblings(target):
-        with suppress(OSError):  # gone already, or locked: its writer lives and will tidy up itself
+        with suppress(OSError):  # already gone, or locked by a running writer, which cleans up itself
             lock = os.open(leftover, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,12 +74,12 @@ def remove_leftovers(target: Path) -> None:
 
 
 def set_aside(target: Path) -> Path | None:
-    """Find the old folder that a two-step replacement of ``target`` has moved away, if there is one."""
+    """Return the old folder that a two-step replacement of ``target`` has moved away, if any."""
     return next((path for path in _siblings(target) if path.name.endswith(_SET_ASIDE)), None)
 
 
 def sync_directory(folder: Path) -> None:
-    """Bring a directory's entries to the disk, on file systems that can."""
+    """Sync a directory's entries to disk, on file systems that support it."""
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
@@ -90,7 +91,7 @@ def sync_directory(folder: Path) -> None:
 
 
 def is_same_folder(path: Path, directory: int) -> bool:
-    """Tell whether ``path`` still names the folder that is open as ``directory``."""
+    """Return whether ``path`` still names the folder that is open as ``directory``."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(directory))
     except FileNotFoundError:
@@ -109,7 +110,7 @@ def _siblings(target: Path) -> list[Path]:
 def _claim(target: Path) -> tuple[Path, int]:
     while True:
         staging = target.parent / f".{target.name}.longleaf-{secrets.token_hex(4)}"
-        # Another writer's tidying may take a folder between its making and its locking: then make another.
+        # Another writer may clean up a folder between its creation and its locking: then create another.
         with suppress(FileExistsError):
             _make(staging, target)
             lock = _lock(staging)
@@ -121,7 +122,7 @@ def _make(staging: Path, target: Path) -> None:
     try:
         os.mkdir(staging)
     except OSError as error:
-        error.filename = str(target)  # the name that the caller knows
+        error.filename = str(target)  # the name known to the caller
         raise
 
 
@@ -136,7 +137,7 @@ def _lock(staging: Path) -> int | None:
         os.close(lock)
         return None
     except OSError:
-        return lock  # no locks on this file system, so nobody tidies up there either
+        return lock  # no locks on this file system, so no writer cleans up there either
     if is_same_folder(staging, lock):
         return lock
     os.close(lock)
@@ -151,12 +152,12 @@ def _exchange_in_two_steps(staging: Path, target: Path) -> None:
     except BaseException:
         os.rename(old, target)
         raise
-    with suppress(OSError):  # it is done; what cannot be removed now is a leftover like any other
+    with suppress(OSError):  # the exchange is done; what cannot be removed now is a leftover
         os.rename(old, staging)
 
 
 def _rename_with_flag(source: Path, target: Path, flag: int) -> bool:
-    """Call Linux's ``renameat2``; False where the system or the file system has no such thing."""
+    """Call Linux's ``renameat2``; return False if the system or file system does not support it."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         return False

@@ -1,4 +1,4 @@
-"""What was wrong with the rows of a table: counted, the first ones named."""
+"""Problems with the rows of a table: counts, and the first examples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from longleaf._validation import DataError
 from longleaf.io._lines import Line
 
 FIRST = 3
-"""How many offenders of each kind are named."""
+"""Number of examples listed per kind of problem."""
 
 SKIPPED = {
     "broken": "could not be read",
@@ -22,23 +22,23 @@ KEPT = {
     "duplicate id": "had the id of an earlier row",
 }
 PROBLEMS = SKIPPED | KEPT
-"""The kinds of problems, and what a summary says of the rows that have them."""
+"""The kinds of problems, and how a summary describes the rows that have them."""
 
 
 @dataclass
 class ReadReport:
-    """What happened while a table was read.
+    """The problems found while a table was read.
 
     Attributes
     ----------
     source : str
-        The file's name.
+        Name of the file.
     rows : int
-        Rows met so far.
+        Rows read so far.
     records : int
-        Rows given to the caller; the others were skipped.
+        Rows returned to the caller; the others were skipped.
     counts : dict of str to int
-        How many rows had each kind of problem, by the keys of `PROBLEMS`.
+        Number of rows with each kind of problem, by the keys of `PROBLEMS`.
     first : dict of str to list of str
         The first few rows with each kind, one sentence each.
     strict : bool
@@ -54,7 +54,7 @@ class ReadReport:
 
     @property
     def problems(self) -> int:
-        """How many problems there were in all."""
+        """The total number of problems."""
         return sum(self.counts.values())
 
     def add(self, kind: str, place: str, what: str) -> None:
@@ -65,9 +65,9 @@ class ReadReport:
         kind : str
             One of `PROBLEMS`.
         place : str
-            Which line or row of the source.
+            The line or row of the source.
         what : str
-            What must hold and what was found.
+            What must hold, and what was found.
         """
         sentence = f"{self.source}, {place}: {what}"
         if self.strict:
@@ -78,12 +78,12 @@ class ReadReport:
             named.append(sentence)
 
     def summary(self) -> str:
-        """Say in a few lines what was wrong; empty if nothing was."""
+        """Return the problems in a few lines; empty if there are none."""
         lines = []
-        for kind, says in PROBLEMS.items():
+        for kind, description in PROBLEMS.items():
             if kind in self.counts:
-                fate = "skipped" if kind in SKIPPED else "kept"
-                lines.append(f"{self.counts[kind]} of {self.rows} rows {says} ({fate}); the first:")
+                outcome = "skipped" if kind in SKIPPED else "kept"
+                lines.append(f"{self.counts[kind]} of {self.rows} rows {description} ({outcome}); the first:")
                 lines += [f"  {sentence}" for sentence in self.first[kind]]
         return "\n".join(lines)
 
@@ -92,6 +92,6 @@ def add_line_problem(line: Line, longest: int, report: ReadReport) -> None:
     """Count a line that is longer than ``longest`` bytes, or else not UTF-8."""
     place = f"line {line.number}"
     if line.text is None:
-        report.add("too long", place, f"must have at most {longest} bytes; it has more.")
+        report.add("too long", place, f"must have at most {longest} bytes; got more.")
     else:
-        report.add("encoding", place, "must be UTF-8; it holds other bytes.")
+        report.add("encoding", place, "must be UTF-8; got other bytes.")

@@ -1,4 +1,4 @@
-"""Rows of fields out of JSONL and Parquet, one at a time."""
+"""Reading rows of fields from JSONL and Parquet, one at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARQUET_BATCH = 1024
 
 
 class Layout(NamedTuple):
-    """How a table is laid out: its format, its columns, what separates them in CSV, the schema of Parquet."""
+    """The layout of a table: its format, its columns, the delimiter of CSV, the schema of Parquet."""
 
     format: str
     columns: list[str]
@@ -27,14 +27,14 @@ class Layout(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row: where it stands (``line 7``) and its fields by name; no fields if it could not be read."""
+    """One row: its place (``line 7``) and its fields by name, or None if it could not be read."""
 
     place: str
     fields: dict[str, Any] | None
 
 
 def json_rows(chunks: Iterator[bytes], longest: int, report: ReadReport) -> Iterator[Row]:
-    """Read one JSON object a line; blank lines are no rows."""
+    """Read one JSON object per line; blank lines are ignored."""
     for line in read_lines(chunks, longest):
         place = f"line {line.number}"
         if line.text is None or not line.is_utf8:
@@ -60,10 +60,10 @@ def _parse_object(text: str, place: str, report: ReadReport) -> dict[str, Any] |
 def parquet_rows(
     source: Source, chunks: Iterator[bytes], report: ReadReport, files: ExitStack
 ) -> tuple[Layout, Iterator[Row]]:
-    """Read the rows of a Parquet file, a batch at a time; `files` will close it.
+    """Read the rows of a Parquet file in batches; `files` will close it.
 
-    Its table of contents stands at its end, so that what cannot be sought (standard input, a compressed
-    file) goes through a temporary file.
+    Its metadata is at the end, so a source that is not seekable (standard input, a compressed file) is
+    copied to a temporary file.
     """
     try:
         import pyarrow as pa

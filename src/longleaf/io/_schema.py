@@ -1,8 +1,8 @@
-"""What a model folder must hold, said as data: a check for every field of its JSON, a line for every array.
+"""The schema of a model folder: a check for every field of its JSON, and the type of every array.
 
-A check takes a value and what to call it, and raises ValueError with one sentence where it is not what it
-must be; `longleaf._numbers` has those of numbers and choices. Here are the ones that put them together.
-Fields that are not named are left alone: a later version may have written them.
+A check takes a value and its name, and raises ValueError with one sentence if the value is invalid.
+`longleaf._numbers` has checks of numbers and choices; this module combines them. Unknown fields are ignored,
+because a later version may have written them.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Object:
-    """An object whose fields have a check each; those of ``optional`` may be missing."""
+    """An object with a check for each field; fields of ``optional`` may be missing."""
 
     required: Mapping[str, Check] = field(default_factory=dict)
     optional: Mapping[str, Check] = field(default_factory=dict)
-    closed: bool = False  # whether it may have no other fields
+    closed: bool = False  # whether other fields are forbidden
 
     def __call__(self, value: Any, name: str) -> dict[str, Any]:
-        """Give the object."""
+        """Return the object."""
         if not isinstance(value, dict):
             raise ValueError(f"{name} must be an object; got {value!r:.80}.")
         missing = [key for key in self.required if key not in value]
         if missing:
-            raise ValueError(f"{name} must have the field {missing[0]}; it has none.")
+            raise ValueError(f"{name} must have the field {missing[0]}; got none.")
         checks = {**self.required, **self.optional}
         for key, item in value.items():
             if key in checks:
@@ -46,12 +46,12 @@ class Object:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of things that have one check."""
+    """A list whose items all have the same check."""
 
     check: Check
 
     def __call__(self, value: Any, name: str) -> list[Any]:
-        """Give the list."""
+        """Return the list."""
         if not isinstance(value, list):
             raise ValueError(f"{name} must be a list; got {value!r:.80}.")
         for number, item in enumerate(value):
@@ -61,57 +61,57 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Optional:
-    """What may be null."""
+    """A value that may be null."""
 
     check: Check
 
     def __call__(self, value: Any, name: str) -> Any:
-        """Give the value."""
+        """Return the value."""
         return None if value is None else self.check(value, name)
 
 
 def anything(value: Any, name: str) -> Any:
-    """Give the value, whatever it is."""
+    """Return the value unchecked."""
     return value
 
 
 def check_string(value: object, name: str) -> str:
-    """Give a string."""
+    """Check and return a string."""
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string; got {value!r:.80}.")
     return value
 
 
 def check_some_string(value: object, name: str) -> str:
-    """Give a string that is not empty."""
+    """Check and return a non-empty string."""
     if not (string := check_string(value, name)):
         raise ValueError(f"{name} must not be empty.")
     return string
 
 
 def check_saved(meta: dict[str, Any], schema: Object) -> dict[str, Any]:
-    """Give the metadata of a model that is to be saved; what could not be read back is refused."""
+    """Return the metadata of a model to be saved; reject what could not be read back."""
     try:
         return schema(meta, "meta")
     except ValueError as error:
-        raise ModelError(f"A model must be sound to be saved: {error}") from None
+        raise ModelError(f"A model must be valid to be saved: {error}") from None
 
 
 def check_arrays(arrays: Arrays, dtypes: Mapping[str, str], folder: str = "") -> None:
-    """Refuse arrays that are missing, of another type or of several dimensions.
+    """Reject arrays that are missing, of another type or not one-dimensional.
 
     Parameters
     ----------
     arrays : mapping of str to array
-        By their names in the folder; there may be others.
+        Arrays by their names in the folder; others are ignored.
     dtypes : mapping of str to str
-        NumPy's name of each array's type.
+        NumPy's name of each array's dtype.
     folder : str
-        Where they are, for errors.
+        Their folder, for error messages.
     """
     for name, dtype in dtypes.items():
         if name not in arrays:
-            raise ValueError(f"{folder}{name}.npy must be there; it is not.")
+            raise ValueError(f"{folder}{name}.npy must exist; got no such array.")
         array = arrays[name]
         if array.dtype != np.dtype(dtype) or array.ndim != 1:
             raise ValueError(
@@ -120,7 +120,7 @@ def check_arrays(arrays: Arrays, dtypes: Mapping[str, str], folder: str = "") ->
 
 
 def check_range(array: npt.NDArray[Any], low: float, high: float, name: str) -> None:
-    """Refuse numbers outside limits, and what is not a number."""
+    """Reject numbers out of range, and NaN."""
     if array.size and not (array.min() >= low and array.max() <= high):
         bad = array[~((array >= low) & (array <= high))][0]
         raise ValueError(f"{name} must hold numbers from {low:g} to {high:g}; got {bad}.")

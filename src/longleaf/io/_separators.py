@@ -1,10 +1,10 @@
-"""Which character separates tags that stand in one string, judged by the strings.
+"""Guessing the character that separates tags in a string.
 
-Given: the strings of the first rows, and the separator that they are split by. Out: another one, if the
-strings speak for it. A comma may well be part of a tag (``Anemia, Sickle Cell``; ``Doe, Jane``; ``Paris,
-France``), and so may a bar (``Sport|Football``). But the parts of such tags keep to their places: a surname
-begins, a first name follows. The tags of a list do not: those that recur stand first in some rows and further
-back in others. This is what is asked for here.
+Given: the strings of the first rows, and the separator in use. Result: another separator, if the strings
+suggest one. A comma may well be contained in a tag (``Anemia, Sickle Cell``; ``Doe, Jane``; ``Paris,
+France``), and so may a bar (``Sport|Football``). But the pieces of such tags have fixed positions: a surname
+comes first, a first name follows. The tags of a list do not: those that occur repeatedly are first in some
+rows and further back in others. This is the test.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from typing import NamedTuple
 CANDIDATES = (";", "|", ",")
 MOST_STRINGS = 5000
 MOST_CHARACTERS = 2000
-"""Of one string; no more are kept."""
+"""Maximum characters kept of a string."""
 
 LEAST_ROWS = 10
 LEAST_SHARE = 0.1
-"""The rows that a separator must stand in."""
+"""Minimum number of rows that must contain a separator."""
 
 LEAST_MIXED = 1 / 4
-"""The share of the parts that must have no place of their own, of the occurrences of all parts that recur."""
+"""Minimum share of pieces without a fixed position, among all occurrences of repeated pieces."""
 
 
 class Separator(NamedTuple):
-    """A separator that would explain the strings of a table, and the share of them that it stands in."""
+    """A separator that would explain the strings of a table, and the share of strings that contain it."""
 
     text: str
     share: float
 
 
 class SeparatorWatch:
-    """Keeps the first strings of tags, to say in the end whether another separator would explain them."""
+    """Keeps the first strings of tags, to decide in the end whether another separator explains them."""
 
     def __init__(self) -> None:
         self._strings: list[str] = []
 
     def see(self, tags: object) -> None:
-        """Take in the field of one row; lists need no separator."""
+        """Add the field of one row; lists need no separator."""
         if isinstance(tags, str) and tags and len(self._strings) < MOST_STRINGS:
             self._strings.append(tags[:MOST_CHARACTERS])
 
     def better_than(self, used: str | None) -> Separator | None:
-        """Give the separator that explains the strings better than the one in use does; None if none does."""
+        """Return a separator that explains the strings better than the one in use, or None."""
         least = max(LEAST_ROWS, LEAST_SHARE * len(self._strings))
         rows = {text: sum(text in string for string in self._strings) for text in CANDIDATES}
         mixed = {text: _mixed(text, self._strings) for text in CANDIDATES if rows[text] >= least}
@@ -56,16 +56,16 @@ class SeparatorWatch:
 
 
 def _mixed(separator: str, strings: list[str]) -> float:
-    """Give the share that parts seen both first and further back have in what recurs."""
+    """Return the share of repeated pieces that occur both first and further back."""
     first: Counter[str] = Counter()
     later: Counter[str] = Counter()
     for string in strings:
-        head, *rest = (part.strip() for part in string.split(separator))
+        head, *rest = (piece.strip() for piece in string.split(separator))
         first[head] += 1
-        later.update(part for part in rest if part)
+        later.update(piece for piece in rest if piece)
     recurring = mixed = 0
-    for part in first.keys() | later.keys():
-        times = first[part] + later[part]
+    for piece in first.keys() | later.keys():
+        times = first[piece] + later[piece]
         recurring += times if times > 1 else 0
-        mixed += times if part in first and part in later else 0
+        mixed += times if piece in first and piece in later else 0
     return mixed / recurring if recurring else 0.0

@@ -1,4 +1,4 @@
-"""A private copy of a model folder, checked when made: it stays whole whatever happens to the original."""
+"""A private, verified copy of a model folder, independent of later changes to the original."""
 
 import errno
 import os
@@ -14,16 +14,16 @@ _NOT_HERE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EP
 
 
 def copy_folder(source: StrPath, target: Path, free: int | None = None) -> bytes:
-    """Copy a model folder and compare every byte of the copy with the checksums.
+    """Copy a model folder and verify the checksums of the copy.
 
     Parameters
     ----------
     source : str or path
-        A folder that `longleaf.io.storage.save_folder` wrote. It may be replaced meanwhile.
+        A folder written by `longleaf.io.storage.save_folder`. It may be replaced meanwhile.
     target : Path
-        The folder to make.
+        The folder to create.
     free : int, optional
-        How many bytes the copy may take.
+        Number of bytes that the copy may take.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def copy_folder(source: StrPath, target: Path, free: int | None = None) -> bytes
     Raises
     ------
     ModelError
-        If the model is damaged, or larger than what is free.
+        If the model is damaged or larger than ``free``.
     """
     directory = open_directory(source)
     try:
@@ -76,7 +76,7 @@ def _copy_array(directory: int, target: Path, name: str, entry: ArrayEntry) -> N
 
 
 def _copy_bytes(source: int, target: int, size: int) -> None:
-    """Copy a file up to its size, sharing its blocks where the file system can."""
+    """Copy a file, sharing its blocks if the file system supports it."""
     done = 0
     try:
         while hasattr(os, "copy_file_range") and done < size:

@@ -1,4 +1,4 @@
-"""Tables written as another one is: the same format, the same columns."""
+"""Writing a table with the format and columns of another."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Write = Callable[[dict[str, Any]], None]
 
 @contextmanager
 def writing_table(path: str | os.PathLike[str], layout: Layout) -> Iterator[Write]:
-    """Open a table that appears once it is complete; give what to call with the fields of each row.
+    """Open a table that appears once it is complete; yield the function that writes a row of fields.
 
     Parameters
     ----------
     path : str or path-like
     layout : Layout
-        That of the table which the rows come from. JSONL keeps the fields of each row, the others those of
-        the layout.
+        The layout of the table that the rows come from. JSONL keeps the fields of each row, other formats
+        those of the layout.
     """
     ways = {"jsonl": _json_writer, "parquet": _parquet_writer}
     with open_replacing(path) as file, ways.get(layout.format, _csv_writer)(file, layout) as write:
@@ -42,7 +42,7 @@ def _csv_writer(file: IO[bytes], layout: Layout) -> Iterator[Write]:
     if layout.delimiter not in DELIMITERS:
         _write(file, f"sep={layout.delimiter}\r\n")
     writer = csv.writer(_Lines(file), delimiter=layout.delimiter)
-    columns = list(dict.fromkeys(layout.columns))  # of columns without a name, one is kept
+    columns = list(dict.fromkeys(layout.columns))  # keeps one of several columns without a name
     writer.writerow(columns)
     yield lambda fields: writer.writerow([fields[name] for name in columns])
 
@@ -69,7 +69,7 @@ def _parquet_writer(file: IO[bytes], layout: Layout) -> Iterator[Write]:
 
 
 class _Lines:
-    """What a CSV writer writes to: text in, UTF-8 out."""
+    """A stream for a CSV writer that encodes text as UTF-8."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What tags are called, or belong to: a mapping file from strings to strings."""
+"""Files that map tags to readable names, or to groups."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def read_names(source: Source, value: str = "its name") -> dict[str, str]:
     ----------
     source : str, path-like or binary file object
         One JSON object, or lines of a tag and its name, separated by a tab, semicolon or comma; a first line
-        that calls its first column tag, id or label is a header. It may be compressed.
+        whose first column is named tag, id or label is a header. The file may be compressed.
     value : str
-        What errors call that which stands beside a tag.
+        What error messages call the value of a tag.
 
     Returns
     -------
     dict of str to str
-        The first name counts where a tag has several lines.
+        If a tag has several lines, the first one counts.
 
     Raises
     ------
     DataError
-        If the file is of neither form; the message names the line.
+        If the file has neither form; the message names the line.
     """
     name = source_name(source)
     with closing(read_chunks(source)) as chunks:
@@ -51,18 +51,18 @@ def read_names(source: Source, value: str = "its name") -> dict[str, str]:
         if not (not names and values[0].strip().lower() in HEADERS):
             names.setdefault(values[0].strip(), values[1].strip())
     if not names:
-        raise DataError(f"{name} must name at least one tag; it names none.")
+        raise DataError(f"{name} must name at least one tag; got none.")
     return names
 
 
 def _rows(lines: list[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the line and the fields of each row that is not blank."""
+    """Yield the line number and the fields of each row that is not blank."""
     reader = csv.reader(lines, delimiter=delimiter)
     number = 1
     try:
         for values in reader:
-            if reader.line_num > number:  # no name has two lines: a quote is open
-                raise DataError(f"{name}, line {number} must close its quotes; it goes on in the next line.")
+            if reader.line_num > number:  # names have no line breaks, so a quote is open
+                raise DataError(f"{name}, line {number} must close its quotes; got an open quote at its end.")
             if values:
                 yield number, values
             number += 1

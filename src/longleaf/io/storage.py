@@ -1,9 +1,9 @@
 """The model folder: ``model.json`` and one ``.npy`` file per array, memory-mapped and never unpickled.
 
-``model.json`` holds one object: the format's name and version, the kind of model, the version of the library
-that wrote it, the caller's ``meta``, each array's dtype, shape, file size and checksum, and last a checksum
-of all that. Checksums are CRC-32 over whole files: of the standard library's, it is by far the fastest
-and sure to notice any damage within four bytes; it guards against accidents, not against a forger.
+``model.json`` contains one object: the format's name and version, the kind of model, the version of the
+library that wrote it, the caller's ``meta``, each array's dtype, shape, file size and checksum, and last a
+checksum of everything before. Checksums are CRC-32 over whole files: it is by far the fastest of the standard
+library and detects any damage within four bytes; it protects against accidents, not against forgery.
 
 Nothing in a folder is trusted. An array's file must begin with exactly the header that ``model.json``
 implies and have exactly the size that follows, so no header is ever parsed.
@@ -25,52 +25,52 @@ from longleaf._validation import ModelError, ModelExistsError
 from longleaf.io import _arrays, _manifest, _replace
 from longleaf.io._manifest import MANIFEST, Manifest
 
-_RELOADS = 100  # how often a model may be replaced under a reader's feet before it gives up
+_RELOADS = 100  # how often loading is repeated because the model was replaced meanwhile
 _WAIT_SECONDS = 0.01
 
 StrPath = str | os.PathLike[str]
 
 DATA = "data"
-"""The kind of a folder that holds rows to train on, and no model."""
+"""The kind of a folder that contains rows to train on instead of a model."""
 
 
 class _NoModelError(ModelError):
-    """Nothing is there, perhaps only for the instant of a replacement."""
+    """The path does not exist, perhaps only during a replacement."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What :func:`load_folder` found: the kind of model, its metadata and its read-only arrays by name."""
+    """A loaded folder: the kind of model, its metadata and its read-only arrays by name."""
 
     kind: str
     meta: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     place: str = ""
-    """Of a model inside another: its place there, which ends in a slash."""
+    """The place of a model inside another one, with a slash at the end."""
 
     @property
     def meta_name(self) -> str:
-        """What errors call the metadata."""
-        return f"{MANIFEST}'s meta" + "".join(f".{part}.meta" for part in self.place.split("/")[:-1])
+        """The name of the metadata in error messages."""
+        return f"{MANIFEST}'s meta" + "".join(f".{name}.meta" for name in self.place.split("/")[:-1])
 
     def part(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays of one sub-folder, by their names inside it (``part("tree0")``)."""
+        """Return the arrays of one subfolder, by their names in it (``part("tree0")``)."""
         start = f"{prefix}/"
         return {name[len(start) :]: array for name, array in self.arrays.items() if name.startswith(start)}
 
 
 def check_target(path: StrPath, force: bool = False, kind: str = "model") -> None:
-    """Refuse a path that :func:`save_folder` could not write, so that nobody learns it after a long training.
+    """Reject a path that :func:`save_folder` could not write, before a long training starts.
 
     Parameters
     ----------
     path : str or path
-        Where the model will go.
+        Destination of the model.
     kind : str
-        What will go there: neither data nor a model ever takes the other's place.
+        What will be written: data never replace a model, nor a model data.
     force : bool
-        Whether a model that is there already may be replaced. Anything else is refused all the same: a folder
-        that is not a model, and a model's folder that also holds files of other origin.
+        Whether an existing model may be replaced. Anything else is rejected all the same: a folder that is
+        not a model, and a model folder that also contains other files.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -79,12 +79,12 @@ def check_target(path: StrPath, force: bool = False, kind: str = "model") -> Non
         return
     if not force:
         raise ModelExistsError(
-            f"{os.fspath(path)} exists already; choose another path or replace it with force."
+            f"{os.fspath(path)} already exists; choose another path or replace it with force."
         )
     try:
         found = read_manifest(path)
     except ModelError as error:
-        raise ModelExistsError(f"Only a longleaf model is ever replaced: {error}") from None
+        raise ModelExistsError(f"Only a longleaf model can be replaced: {error}") from None
     if (found.kind == DATA) != (kind == DATA):
         raise ModelExistsError(
             f"{os.fspath(path)} holds {'data' if found.kind == DATA else 'a model'}, "
@@ -94,28 +94,28 @@ def check_target(path: StrPath, force: bool = False, kind: str = "model") -> Non
     for file in _files(target):
         if file.relative_to(target).as_posix() not in ours:
             raise ModelExistsError(
-                f"{file} is no part of the model in {os.fspath(path)}; move it elsewhere first."
+                f"{file} does not belong to the model in {os.fspath(path)}; move it elsewhere first."
             )
 
 
 def save_folder(
     path: StrPath, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], force: bool = False
 ) -> None:
-    """Write a model folder beside its place and move it there in one step.
+    """Write a model folder beside its destination and move it there in one step.
 
     Parameters
     ----------
     path : str or path
-        The folder to make; its parent must exist. A link is followed and stays.
+        The folder to create; its parent must exist. A link is followed and kept.
     kind : str
-        What the arrays are, for instance ``"plt"``.
+        The kind of model, for instance ``"plt"``.
     meta : mapping
         Plain JSON: string keys, finite numbers. Tuples come back as lists.
     arrays : mapping of str to ndarray
-        Numbers or booleans of any shape and layout. A ``/`` in a name makes a sub-folder. Asked for
-        one after the other, so a lazy mapping, or memory-mapped arrays, need not fit in memory together.
+        Numbers or booleans of any shape and layout. A ``/`` in a name creates a subfolder. Arrays are read
+        one after another, so those of a lazy mapping, or memory-mapped ones, need not fit in memory together.
     force : bool
-        Replace the model that is there (see :func:`check_target`). Whoever has it loaded keeps it.
+        Replace an existing model (see :func:`check_target`). Processes that have loaded it keep it.
     """
     _check_metadata(kind, meta)
 
@@ -127,15 +127,15 @@ def save_folder(
 
 
 def write_folder(path: StrPath, kind: str, fill: Callable[[Path], Manifest], force: bool = False) -> None:
-    """Write a folder as :func:`save_folder` does, its arrays by a function of the caller's.
+    """Write a folder as :func:`save_folder` does, with a function that writes the arrays.
 
     Parameters
     ----------
     path : str or path
     kind : str
-        What the folder will hold.
+        The kind of the folder.
     fill : callable
-        Is given an empty folder, writes the arrays there and returns what they are.
+        Called with an empty folder; writes the arrays there and returns the manifest.
     force : bool
     """
     check_target(path, force, kind)
@@ -149,7 +149,7 @@ def write_folder(path: StrPath, kind: str, fill: Callable[[Path], Manifest], for
             _replace.publish(staging, target, replace=force)
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise ModelExistsError(f"{os.fspath(path)} came into being while it was written.") from None
+                raise ModelExistsError(f"{os.fspath(path)} was created while it was being written.") from None
             raise
     _replace.remove_leftovers(target)
 
@@ -160,9 +160,9 @@ def load_folder(path: StrPath, verify: bool = False) -> Folder:
     Parameters
     ----------
     path : str or path
-        A folder that :func:`save_folder` wrote.
+        A folder written by :func:`save_folder`.
     verify : bool
-        Also read every byte and compare it with the checksums.
+        Also verify the checksums of all files.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def load_folder(path: StrPath, verify: bool = False) -> Folder:
         except _NoModelError:
             if _replace.set_aside(Path(os.path.realpath(path))) is None and not os.path.exists(path):
                 raise
-            time.sleep(_WAIT_SECONDS)  # a replacement in two steps is on its way
+            time.sleep(_WAIT_SECONDS)  # a replacement in two steps is in progress
             continue
         try:
             return _load_open_folder(directory, path, verify)
@@ -196,17 +196,17 @@ def folder_bytes(path: StrPath) -> int:
 
 
 def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Turn strings into arrays.
+    """Pack strings into arrays.
 
     Parameters
     ----------
     strings : sequence of str
-        Anything Python holds as ``str``, lone surrogates included: they occur in real JSON.
+        Any ``str``, including lone surrogates, which occur in real JSON.
 
     Returns
     -------
     data : ndarray of uint8
-        All strings in UTF-8, one after the other.
+        All strings in UTF-8, concatenated.
     offsets : ndarray of int64 [len(strings) + 1]
         String ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
     """
@@ -217,7 +217,7 @@ def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.
 
 
 def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
-    """Undo :func:`pack_strings`; arrays that it cannot have made are refused."""
+    """Return the strings of :func:`pack_strings`; reject arrays that it cannot have returned."""
     if data.ndim != 1 or data.dtype != np.uint8 or offsets.ndim != 1 or offsets.dtype != np.int64:
         raise ModelError(
             "Packed strings must be uint8 bytes and int64 offsets in one dimension each; "
@@ -233,7 +233,7 @@ def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[
 
 
 def _check_metadata(kind: str, meta: Mapping[str, Any]) -> None:
-    """Refuse, before any work, what could not be read back: 1 and "1" as keys, NaN, arrays."""
+    """Reject, before any work, what could not be read back: 1 and "1" as keys, NaN, arrays."""
     _manifest.parse(_manifest.render(Manifest(kind, dict(meta), {})), "A new model")
 
 
@@ -249,7 +249,7 @@ def _load_open_folder(directory: int, path: StrPath, verify: bool) -> Folder:
 
 
 def read_manifest(path: StrPath) -> Manifest:
-    """Read what a folder says of itself; its arrays are not looked at."""
+    """Read the manifest of a folder, without its arrays."""
     directory = open_directory(path)
     try:
         return _read_manifest(directory, path)
@@ -267,13 +267,13 @@ def _read_manifest(directory: int, path: StrPath) -> Manifest:
 
 
 def open_directory(path: StrPath) -> int:
-    """Open a model's folder, which then stays the same one even if another takes its place."""
+    """Open a model's folder; the descriptor stays valid even if the folder is replaced."""
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise _NoModelError(f"There is no model at {os.fspath(path)}.") from None
     except NotADirectoryError:
-        raise ModelError(f"A longleaf model is a folder; {os.fspath(path)} is not.") from None
+        raise ModelError(f"A longleaf model must be a folder; {os.fspath(path)} is not.") from None
     except OSError as error:
         raise ModelError(f"{os.fspath(path)} cannot be opened: {error.strerror}.") from None
 

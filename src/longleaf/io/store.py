@@ -1,6 +1,6 @@
-"""Rows on disk: features and labels as plain arrays in a folder, written in a stream and mapped, not read.
+"""Rows on disk: features and labels as plain arrays in a folder, written as a stream and memory-mapped.
 
-The folder is that of `longleaf.io.storage`, of the kind ``data``:
+The folder has the format of `longleaf.io.storage` and the kind ``data``:
 
     X/indptr int64, X/indices int32, X/data float32    the features, rows sorted and without duplicates
     Y/indptr int64, Y/indices int32                    the labels
@@ -25,11 +25,11 @@ from longleaf.io.storage import DATA, StrPath, write_folder
 from longleaf.io.streams import Source, read_chunks, source_name
 
 BLOCK_BYTES = 1 << 25
-"""About how much text of an XMLC file is held as rows before they are written."""
+"""Approximate bytes of an XMLC file that are parsed before the rows are written."""
 
 
 class StoreWriter:
-    """The five arrays of a store, rows appended to them; labels may come later than features, or at once."""
+    """The five arrays of a store, to which rows are appended; labels may come with features or later."""
 
     def __init__(self, folder: Path) -> None:
         self._files = ExitStack()
@@ -50,7 +50,7 @@ class StoreWriter:
 
     @property
     def n_rows(self) -> int:
-        """How many rows have features so far."""
+        """The number of rows with features so far."""
         return self._x_indptr.size - 1
 
     def add_features(
@@ -69,7 +69,7 @@ class StoreWriter:
     def finish(
         self, n_features: int, n_labels: int, meta: Mapping[str, Any], extra: Mapping[str, npt.NDArray[Any]]
     ) -> Manifest:
-        """Complete the arrays; ``extra`` are small ones that go beside them."""
+        """Complete the arrays; ``extra`` are additional small arrays."""
         if self._y_indptr.size != self._x_indptr.size:
             raise DataError(
                 f"X and Y must have the same number of rows; got {self.n_rows} and {self._y_indptr.size - 1}."
@@ -96,19 +96,19 @@ class StoreWriter:
 
 
 Progress = Callable[[int], None] | None
-"""Called with the rows that are written so far."""
+"""Called with the number of rows written so far."""
 
 
 def save_store(path: StrPath, blocks: Iterable[tuple[Any, Any]], *, force: bool = False) -> None:
-    """Write rows as a store, for `longleaf.load_store`; one block is held in memory at a time.
+    """Write rows as a store, for `longleaf.load_store`; one block is in memory at a time.
 
     Parameters
     ----------
     path : str or path
-        The folder to make. An existing store is replaced in one step, and only with ``force``.
+        The folder to create. An existing store is replaced in one step, and only with ``force``.
     blocks : iterable of (X, Y)
-        Features and labels of some rows after the other, as `longleaf.PLT.fit` takes them, of the same
-        numbers of features and labels. ``[(X, Y)]`` is all in one.
+        Consecutive blocks of features and labels, as `longleaf.PLT.fit` takes them, all with the same
+        numbers of features and labels. ``[(X, Y)]`` is a single block.
     force : bool
 
     Examples
@@ -139,16 +139,16 @@ def save_store(path: StrPath, blocks: Iterable[tuple[Any, Any]], *, force: bool 
 def convert_xmlc(
     sources: Iterable[Source], path: StrPath, *, force: bool = False, progress: Progress = None
 ) -> None:
-    """Write XMLC files, one after the other, as one store, in memory that does not grow with them.
+    """Convert XMLC files, one after another, to one store, in memory that does not grow with them.
 
     Parameters
     ----------
     sources : iterable of str, path-like or binary file objects
-        As in `longleaf.load_xmlc`; their headers must agree on features and labels.
+        As in `longleaf.load_xmlc`; their headers must have the same features and labels.
     path, force
         As in `save_store`.
     progress : callable, optional
-        Called now and then with the number of rows that are written.
+        Called from time to time with the number of rows written.
     """
     listed = list(sources)
 
@@ -196,7 +196,7 @@ def _append_rows(
     if shape is not None and len(x_indptr) and shape != (n_features, n_labels):
         raise DataError(
             f"{source_name(source)} must have {shape[0]} features and {shape[1]} labels, as the files before "
-            f"it; its header says {n_features} and {n_labels}."
+            f"it; got {n_features} and {n_labels}."
         )
     writer.add_features(x_indptr, x_indices, x_data)
     writer.add_labels(y_indptr, y_indices)

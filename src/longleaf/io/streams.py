@@ -1,4 +1,4 @@
-"""Bytes from files, compressed or not, and files that appear only when they are complete."""
+"""Reading files, compressed or not, and writing files that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 Source = str | os.PathLike[str] | BinaryIO
-"""A path, or a binary file object that is read from where it stands and left open."""
+"""A path, or a binary file object, which is read from its current position and left open."""
 
 CHUNK = 1 << 20
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
 
 
 def source_name(source: Source) -> str:
-    """Return the name by which messages call `source`."""
+    """Return the name of `source` for messages."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     name = getattr(source, "name", None)
@@ -34,12 +34,12 @@ def source_name(source: Source) -> str:
 
 
 def read_chunks(source: Source) -> Generator[bytes, None, None]:
-    """Yield the content of `source` in pieces, decompressed if it begins as gzip, xz or bzip2 data.
+    """Yield the content of `source` in chunks, decompressed if it starts like gzip, xz or bzip2 data.
 
     Raises
     ------
     DataError
-        If there is no such file, it cannot be read, or its compressed data are damaged or cut short.
+        If there is no such file, it cannot be read, or its compressed data are damaged or truncated.
     """
     name = source_name(source)
     try:
@@ -71,7 +71,7 @@ def _decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
         with _open_compressed(cast(BinaryIO, _Rejoined(head, file)), form, "rb") as stream:
             yield from _pieces(stream)
     except EOFError:
-        raise DataError(f"{name} is cut short: its {form} data have no end.") from None
+        raise DataError(f"{name} is truncated: its {form} data have no end.") from None
     except (lzma.LZMAError, zlib.error, OSError) as error:
         raise DataError(f"{name} is damaged: its {form} data cannot be read ({error}).") from None
 
@@ -86,7 +86,7 @@ def _open_compressed(file: BinaryIO, form: str, mode: str) -> IO[bytes]:
     if form == "gz":
         import gzip
 
-        # No name and no time inside: the same content gives the same file.
+        # No name or time inside, so that the same content gives the same file.
         return cast(IO[bytes], gzip.GzipFile(filename="", fileobj=file, mode=mode, mtime=0))
     if form == "xz":
         import lzma
@@ -98,7 +98,7 @@ def _open_compressed(file: BinaryIO, form: str, mode: str) -> IO[bytes]:
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream that gives back the bytes taken from its beginning; for pipes, which cannot seek."""
+    """A stream with the bytes already read from its start put back; for pipes, which cannot seek."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head
@@ -117,18 +117,18 @@ class _Rejoined(io.RawIOBase):
 
 @contextmanager
 def naming_what_is_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Give errors of a full disk the name of what was being written, which the system leaves out."""
+    """Add the name of the file being written to errors of a full disk, which lack it."""
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno in NO_ROOM:
+        if error.filename is None and error.errno in DISK_FULL:
             error.filename = os.fspath(path)
         raise
 
 
 @contextmanager
 def open_replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a new file beside `path`, compressed by its suffix, that takes its place once it is complete."""
+    """Open a new file, compressed according to its suffix, that replaces `path` once it is complete."""
     target = Path(path)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     form = target.suffix.removeprefix(".")

@@ -1,4 +1,4 @@
-"""Texts and their tags out of JSONL, CSV, TSV and Parquet, a record at a time."""
+"""Reading texts and tags from JSONL, CSV, TSV and Parquet, one record at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from longleaf.io.streams import Source, read_chunks, source_name
 __all__ = ["Record", "TableReader", "read_table", "table_format"]
 
 CSV_SEPARATOR = ";"
-"""Between the tags of a CSV field, where no separator is named: CSV has no lists."""
+"""The default separator of tags in CSV and TSV, which have no lists."""
 
 
 class Record(NamedTuple):
-    """One text with its tags; ``row`` counts all rows of the table from 0, also those that were skipped."""
+    """One text with its tags; ``row`` counts all rows of the table from 0, including skipped ones."""
 
     id: str | None
     text: str
@@ -47,30 +47,30 @@ def read_table(
 
     A row is skipped if it cannot be read, is longer than ``longest_line``, has no text, or has no tags; it is
     kept if it is not UTF-8 (and then read as Windows-1252), lacks some of several text fields, or repeats an
-    id. Either is counted in the reader's ``report``.
+    id. Both are counted in the reader's ``report``.
 
     Parameters
     ----------
     source : str, path-like or binary file object
         The file; gzip, xz and bzip2 data are recognised by their first bytes.
     text : str or list of str, optional
-        The fields that are joined, by a space, to the text. Left out: those of title, abstract and text that
-        the first row has; the reader's ``unread`` names others of these that later rows have.
+        The fields whose contents, joined by a space, are the text. By default those of title, abstract and
+        text that the first row has; the reader's ``unread`` lists others of these that later rows have.
     tags : str or None
-        The field of the tags: a list, or one string. None if tags are not wanted.
+        The field of the tags: a list, or one string. None to read no tags.
     id : str or None
         The field of the id; rows need not have one.
     separator : str, optional
-        What separates the tags in a string. Left out, a string is one tag; in CSV and TSV, which have no
-        lists, it is split at semicolons.
+        The separator of tags in a string. By default, a string is one tag, except in CSV and TSV, which
+        have no lists: there it is split at semicolons.
     strict : bool
         Whether the first problem is a DataError.
     format : {"jsonl", "csv", "tsv", "parquet"}, optional
-        Left out, the name's suffix tells, or else the content.
+        By default detected from the suffix of the name, or else from the content.
     keep_untagged : bool
         Whether rows without tags are neither skipped nor counted.
     longest_line : int
-        Bytes of the longest line that is read.
+        Maximum bytes of a line.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_table(
     Raises
     ------
     DataError
-        If the file cannot be read or lacks a column, and at its end if not a single row could be used.
+        If the file cannot be read or lacks a column, or at its end if no row could be used.
     """
     return TableReader(
         source,
@@ -100,20 +100,20 @@ Rows = Generator[tuple[Record, dict[str, Any]], None, None]
 
 
 class TableReader:
-    """The records of a table, read as they are asked for.
+    """The records of a table, read lazily.
 
     Attributes
     ----------
     report : ReadReport
-        What was wrong so far.
+        The problems found so far.
     text_fields : list of str or None
-        The fields of the text; None until the first record is read if they were not named.
+        The fields of the text; if not given, None until the first record is read.
     tags_field, id_field, separator : str or None
         As given.
     layout : Layout or None
-        How the table is laid out; None until the first record is read.
+        The layout of the table; None until the first record is read.
     unread : set of str
-        Those of title, abstract and text that held something so far, but are not read.
+        Those of title, abstract and text that were not empty so far, but are not read.
     at_end : callable or None
         Called with the reader when all rows have been read.
     """
@@ -140,7 +140,7 @@ class TableReader:
         self.at_end: Callable[[TableReader], None] | None = None
         self._separators = SeparatorWatch()
         self._keep_untagged = keep_untagged
-        # 64-bit hashes in place of the ids: one false alarm is to be expected in a billion rows or more
+        # 64-bit hashes instead of ids: a false alarm is unlikely below a billion rows
         self._ids: set[int] = set()
         self._files = ExitStack()
         self._chunks = self._files.enter_context(closing(read_chunks(source)))
@@ -148,7 +148,7 @@ class TableReader:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The names of the fields as `read_table` takes them, for a model to remember."""
+        """The fields as arguments of `read_table`, to be stored in a model."""
         return {
             "text": self.text_fields,
             "tags": self.tags_field,
@@ -157,15 +157,15 @@ class TableReader:
         }
 
     def better_separator(self) -> Separator | None:
-        """Give the separator that would explain the tags so far, if it is another one than is used."""
+        """Return a separator that explains the tags so far better than the one in use, or None."""
         return self._separators.better_than(self.separator)
 
     def rows(self) -> Iterator[tuple[Record, dict[str, Any]]]:
-        """Give the records with all the fields of their rows, as they stand in the table."""
+        """Yield the records with all fields of their rows, unchanged."""
         return self._records
 
     def close(self) -> None:
-        """Close the file, if it was opened here; reading to the end does, too."""
+        """Close the file if it was opened here; reading to the end also closes it."""
         self._records.close()
         self._files.close()
 
@@ -195,7 +195,7 @@ class TableReader:
         finally:
             self._files.close()
         if not self.report.records:
-            self._complain_of_nothing()
+            self._raise_unusable()
         if self.at_end is not None:
             self.at_end(self)
 
@@ -206,7 +206,7 @@ class TableReader:
         if format == "jsonl":
             if head.lstrip().startswith(b"["):
                 name = self.report.source
-                raise DataError(f"{name} must hold one JSON object a line; it begins with an array.")
+                raise DataError(f"{name} must hold one JSON object per line; got an array.")
             self.layout = Layout("jsonl", [])
             return json_rows(chunks, longest, self.report)
         if format == "parquet":
@@ -218,16 +218,16 @@ class TableReader:
         return rows
 
     def _check_columns(self, columns: list[str]) -> None:
-        # columns without a name, as a spreadsheet leaves behind, cannot be asked for and may be several
+        # several columns without a name, as spreadsheets leave them, are allowed: they cannot be selected
         twice = next((name for name in columns if name and columns.count(name) > 1), None)
         if twice is not None:
-            raise DataError(f"{self.report.source} must name each column once; it has {twice!r} twice.")
+            raise DataError(f"{self.report.source} must name each column once; got {twice!r} twice.")
         self.text_fields = self.text_fields or default_text(columns, self.report.source)
         wanted = self.text_fields + ([self.tags_field] if self.tags_field is not None else [])
         for name in wanted:
             if name not in columns:
                 raise DataError(
-                    f"{self.report.source} must have a column {name!r}; it has {', '.join(columns)}."
+                    f"{self.report.source} must have a column {name!r}; got {', '.join(columns)}."
                 )
 
     def _record(self, place: str, fields: dict[str, Any], number: int) -> Record | None:
@@ -241,7 +241,7 @@ class TableReader:
             self.report.add("no text", place, f"must have text in {in_words(self.text_fields)}; {found}.")
             return None
         if missing:
-            self.report.add("missing field", place, f"must have the field {missing[0]!r}; it has none.")
+            self.report.add("missing field", place, f"must have the field {missing[0]!r}; got none.")
         self._note_unread(fields)
         identity = as_text(fields.get(self.id_field)) if self.id_field is not None else None
         if identity is not None:
@@ -263,11 +263,11 @@ class TableReader:
     def _note_id(self, identity: str, place: str) -> None:
         digest = hash(identity)
         if digest in self._ids:
-            self.report.add("duplicate id", place, f"must have an id of its own; {identity!r} came before.")
+            self.report.add("duplicate id", place, f"must have a unique id; got {identity!r} again.")
         self._ids.add(digest)
 
-    def _complain_of_nothing(self) -> None:
+    def _raise_unusable(self) -> None:
         if not self.report.rows:
-            raise DataError(f"{self.report.source} must have at least one row; it has none.")
+            raise DataError(f"{self.report.source} must have at least one row; got none.")
         offenders = [sentence for named in self.report.first.values() for sentence in named]
         raise DataError(f"None of the {self.report.rows} rows could be used. {offenders[0]}")

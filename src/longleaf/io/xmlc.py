@@ -1,4 +1,4 @@
-"""Reading and writing data sets in the text form of the XMLC repository."""
+"""Reading and writing data sets in the text format of the XMLC repository."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ NUMBERS_PER_BLOCK = 1 << 20
 def load_xmlc(path: Source) -> tuple[sparse.csr_matrix[np.float32], sparse.csr_matrix[np.float32]]:
     """Read features and labels.
 
-    The first line says ``rows features labels``; each further line is a row, counted from 0,
-    ``label,label feature:value ...``. A row without labels begins with a blank or with its first pair.
-    Features may come in any order, repeated ones are summed; repeated labels count once. Lines may end in
-    CRLF. A blank line is a row with neither labels nor features while the header promises more rows, and
-    ignored after that.
+    The first line is ``rows features labels``; each further line is a row, counted from 0,
+    ``label,label feature:value ...``. A row without labels starts with a space or with its first pair.
+    Features may be in any order; repeated ones are summed, and repeated labels count once. Lines may end in
+    CRLF. A blank line is a row with neither labels nor features as long as the header announces more rows,
+    and is ignored after that.
 
     Parameters
     ----------
     path : str, path-like or binary file object
         The file; gzip, xz and bzip2 data are recognised by their first bytes. A file object is read from
-        where it stands and left open.
+        its current position and left open.
 
     Returns
     -------
     X : csr_matrix of float32, shape (rows, features)
-        Each value is the float32 nearest to the written number. A written zero stays stored.
+        Each value is the float32 nearest to the written number. Explicit zeros are kept.
     Y : csr_matrix of float32, shape (rows, labels)
-        Ones where a label is given. The rows of both are sorted, without duplicates.
+        Ones for the given labels. The rows of both are sorted, without duplicates.
 
     Raises
     ------
     DataError
-        If the file cannot be read or is not of this form; the message names the file and the line.
+        If the file cannot be read or is invalid; the message names the file and the line.
     """
     sizes, x_indptr, x_indices, x_data, y_indptr, y_indices = _parse(path, labelled=True)
     n_rows, n_features, n_labels = sizes
@@ -54,10 +54,10 @@ def load_xmlc(path: Source) -> tuple[sparse.csr_matrix[np.float32], sparse.csr_m
 
 
 def load_sparse(path: Source) -> sparse.csr_matrix[np.float32]:
-    """Read one matrix in the repository's other form, that of ``trn_X_Y.txt``.
+    """Read one matrix in the repository's other format, that of ``trn_X_Y.txt``.
 
-    The first line says ``rows columns``; each further line is a row, ``column:value ...``, counted from 0.
-    Otherwise everything is as in `load_xmlc`.
+    The first line is ``rows columns``; each further line is a row, ``column:value ...``, counted from 0.
+    Otherwise as in `load_xmlc`.
 
     Parameters
     ----------
@@ -70,29 +70,29 @@ def load_sparse(path: Source) -> sparse.csr_matrix[np.float32]:
     Raises
     ------
     DataError
-        If the file cannot be read or is not of this form.
+        If the file cannot be read or is invalid.
     """
     (n_rows, n_columns, _), indptr, indices, data, _, _ = _parse(path, labelled=False)
     return _canonical_csr(data, indices, indptr, (n_rows, n_columns))
 
 
 def save_xmlc(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
-    """Write features and labels so that `load_xmlc` gives back the same bits.
+    """Write features and labels so that `load_xmlc` returns the same bits.
 
     Parameters
     ----------
     path : str or path-like
-        The file, compressed if it ends in ``.gz``, ``.xz`` or ``.bz2``. It is written beside and renamed, so
-        an existing file is replaced in one step or stays as it is.
+        The file, compressed if it ends in ``.gz``, ``.xz`` or ``.bz2``. It is written under another name and
+        renamed, so an existing file is replaced in one step or not at all.
     X : sparse or dense matrix, shape (rows, features)
-        Written as float32, in the fewest digits that read back as the same number.
+        Written as float32, with the fewest digits that read back as the same number.
     Y : sparse or dense matrix, shape (rows, labels)
-        A label is given where an entry is not zero.
+        Nonzero entries are labels.
 
     Raises
     ------
     DataError
-        If `X` and `Y` differ in rows, are too large, or `X` holds a value that float32 cannot.
+        If `X` and `Y` differ in rows, are too large, or `X` has a value that float32 cannot represent.
     """
     X, Y = _writable(X, "X"), _writable(Y, "Y")
     if X.shape[0] != Y.shape[0]:
@@ -124,14 +124,14 @@ def _parse(path: Source, *, labelled: bool) -> _core.ParsedXmlc:
     except ValueError as error:
         raise DataError(f"{source_name(path)}, {error}") from None
     finally:
-        chunks.close()  # closes the file also when its text was refused half-way
+        chunks.close()  # closes the file even if its text was rejected midway
 
 
 def _canonical_csr(
     data: NDArray[np.float32], indices: NDArray[np.int32], indptr: NDArray[np.int64], shape: tuple[int, int]
 ) -> sparse.csr_matrix[np.float32]:
     matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
-    matrix.has_canonical_format = True  # known from the parser; SciPy would look again
+    matrix.has_canonical_format = True  # known from the parser; SciPy would check again
     return matrix
 
 
@@ -147,7 +147,7 @@ def _writable(matrix: Any, name: str) -> Any:
 
 
 def _block_bounds(numbers_before: NDArray[np.int64]) -> list[int]:
-    """Cut the rows into blocks of about `NUMBERS_PER_BLOCK` numbers; a long row is a block of its own."""
+    """Split the rows into blocks of about `NUMBERS_PER_BLOCK` numbers; a long row is a block by itself."""
     n_rows = len(numbers_before) - 1
     steps = np.arange(0, int(numbers_before[-1]) + n_rows, NUMBERS_PER_BLOCK)
     cuts = np.searchsorted(numbers_before + np.arange(n_rows + 1), steps)

@@ -1,4 +1,4 @@
-"""How good are ranked labels: on average over rows, over labels, and apart for frequent and rare labels."""
+"""Metrics of ranked labels: averages over rows, averages over labels, and by label frequency."""
 
 from longleaf.metrics._compare import Difference, compare
 from longleaf.metrics._evaluate import evaluate

@@ -1,11 +1,12 @@
-"""Two rankings of the same rows, and whether their difference is more than chance.
+"""Paired bootstrap intervals for the difference of two rankings of the same rows.
 
-The problem: A reaches 61.2 and B 61.5 on the same rows; would other rows of the same kind say so too? Given
-are the true labels and both rankings. Rows are drawn anew with replacement, as many as there are, and both
-rankings are judged on the same draw, over and over: the middle 95 % of the differences are the interval. It
-is paired, so what makes a row easy or hard for both cancels out. Every metric here is a ratio of two sums
-over rows, so that a draw is one product of row counts with a matrix. Source: Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993 (percentile intervals); Koehn, EMNLP 2004 (paired, for two systems).
+The problem: A reaches 61.2 and B 61.5 on the same rows; would B also win on other rows of the same kind?
+Given are the true labels and both rankings. Rows are repeatedly resampled with replacement, as many as there
+are, and both rankings are evaluated on the same resample: the middle 95 % of the differences are the
+interval. The resampling is paired, so what makes a row easy or hard for both cancels out. Every metric here
+is a ratio of two sums over rows, so a resample is one product of row counts with a matrix. Source: Efron and
+Tibshirani, An Introduction to the Bootstrap, 1993 (percentile intervals); Koehn, EMNLP 2004 (paired, for two
+systems).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from longleaf.metrics._ranking import best_gains, ndcg_curves, precision_curves,
 
 @dataclass(frozen=True)
 class Difference:
-    """What two rankings reach in one metric, in percent.
+    """The values of a metric for two rankings, in percent.
 
     Attributes
     ----------
@@ -46,12 +47,12 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out 0: other rows would hardly turn the difference round."""
+        """Whether the interval excludes 0: the difference is unlikely to change sign on other rows."""
         return self.low > 0 or self.high < 0
 
 
-class _Parts(NamedTuple):
-    """A metric as sums over rows [rows]: of each ranking, and what both are divided by."""
+class _Terms(NamedTuple):
+    """The terms of a metric [rows]: numerators of both rankings, and their common denominator."""
 
     a: Floats
     b: Floats
@@ -75,22 +76,22 @@ def compare(
     confidence: float = 0.95,
     random_state: int = 1,
 ) -> dict[str, Difference]:
-    """Judge two rankings of the same rows, with paired bootstrap intervals of their difference.
+    """Compare two rankings of the same rows, with paired bootstrap intervals of their difference.
 
     Parameters
     ----------
     Y_true, inverse_propensity, k
         As in `evaluate`.
     top_a, top_b : TopK, or int array [rows, width]
-        What each of the two ranks first, as in `evaluate`.
+        The two rankings, as in `evaluate`.
     counts : array [labels], optional
-        Number of training rows with each label, for recall apart by frequency, as in `frequency_table`.
+        Number of training rows with each label, for recall by frequency, as in `frequency_table`.
     n_samples : int
-        How often rows are drawn anew.
+        Number of bootstrap resamples.
     confidence : float
-        The part of the differences that an interval holds, above 0 and below 1.
+        Confidence level of the intervals, above 0 and below 1.
     random_state : int
-        The same number gives the same intervals.
+        The same seed gives the same intervals.
 
     Returns
     -------
@@ -108,17 +109,17 @@ def compare(
     n_labels = None if given is None else np.size(given)
     places = check_k(k)
     truth, rankings = _check_both(Y_true, (top_a, top_b), n_labels, max(places))
-    parts = _plain_parts(truth, rankings, places)
+    terms = _plain_terms(truth, rankings, places)
     if inverse_propensity is not None:
         gains = check_per_label(inverse_propensity, truth.shape[1], "inverse_propensity")
-        parts |= _scored_parts(truth, rankings, places, gains)
+        terms |= _scored_terms(truth, rankings, places, gains)
     if counts is not None:
         bins = frequency_bins(check_per_label(counts, truth.shape[1], "counts"))
-        parts |= _bin_parts(truth, rankings, bins, max(places))
+        terms |= _bin_terms(truth, rankings, bins, max(places))
     n_samples = check_count(n_samples, "n_samples")
     if not 0 < check_number(confidence, "confidence") < 1:
         raise ValueError(f"confidence must be above 0 and below 1; got {confidence}.")
-    return _differences(parts, n_samples, confidence, np.random.RandomState(random_state))
+    return _differences(terms, n_samples, confidence, np.random.RandomState(random_state))
 
 
 def _check_both(
@@ -130,43 +131,43 @@ def _check_both(
     return truth, [_Ranking(labels, find_hits(truth, labels)) for labels in cut]
 
 
-def _plain_parts(truth: sp.csr_array, rankings: list[_Ranking], places: list[int]) -> dict[str, _Parts]:
+def _plain_terms(truth: sp.csr_array, rankings: list[_Ranking], places: list[int]) -> dict[str, _Terms]:
     n_true = np.diff(truth.indptr)
     ones = np.ones(truth.shape[0])
     hits = [one.hits.astype(np.float64) for one in rankings]
     precision = [precision_curves(one) for one in hits]
     ndcg = [ndcg_curves(one, n_true) for one in hits]
-    parts: dict[str, _Parts] = {}
+    terms: dict[str, _Terms] = {}
     for name, (a, b) in (("p", precision), ("ndcg", ndcg)):
-        parts |= {f"{name}@{at}": _Parts(a[:, at - 1], b[:, at - 1], ones) for at in places}
-    return parts
+        terms |= {f"{name}@{at}": _Terms(a[:, at - 1], b[:, at - 1], ones) for at in places}
+    return terms
 
 
-def _scored_parts(
+def _scored_terms(
     truth: sp.csr_array, rankings: list[_Ranking], places: list[int], gains: Floats
-) -> dict[str, _Parts]:
+) -> dict[str, _Terms]:
     a, b = (precision_curves(scored_hits(one.hits, one.labels, gains)) for one in rankings)
     best = precision_curves(best_gains(truth, gains, max(places)))
-    return {f"psp@{at}": _Parts(a[:, at - 1], b[:, at - 1], best[:, at - 1]) for at in places}
+    return {f"psp@{at}": _Terms(a[:, at - 1], b[:, at - 1], best[:, at - 1]) for at in places}
 
 
-def _bin_parts(truth: sp.csr_array, rankings: list[_Ranking], bins: Ints, k: int) -> dict[str, _Parts]:
-    """Recall of each bin of labels: hits on its labels over their true assignments."""
+def _bin_terms(truth: sp.csr_array, rankings: list[_Ranking], bins: Ints, k: int) -> dict[str, _Terms]:
+    """Return recall of each bin of labels: hits on its labels over their true assignments."""
     n_rows = truth.shape[0]
     row_of = np.repeat(np.arange(n_rows), np.diff(truth.indptr))
-    padded = np.append(bins, -1)  # which a pad picks
-    parts = {}
+    padded = np.append(bins, -1)  # the bin of pads
+    terms = {}
     for number, name in enumerate(BINS):
         true = np.bincount(row_of[bins[truth.indices] == number], minlength=n_rows).astype(np.float64)
         a, b = ((one.hits & (padded[one.labels] == number)).sum(axis=1) * 1.0 for one in rankings)
-        parts[f"{name}_recall@{k}"] = _Parts(a, b, true)
-    return parts
+        terms[f"{name}_recall@{k}"] = _Terms(a, b, true)
+    return terms
 
 
 def _differences(
-    parts: dict[str, _Parts], n_samples: int, confidence: float, random: np.random.RandomState
+    terms: dict[str, _Terms], n_samples: int, confidence: float, random: np.random.RandomState
 ) -> dict[str, Difference]:
-    sums = np.stack([column for part in parts.values() for column in part], axis=1)
+    sums = np.stack([column for term in terms.values() for column in term], axis=1)
     n_rows = len(sums)
     drawn = np.empty((n_samples, sums.shape[1]))
     for sample in range(n_samples):
@@ -177,11 +178,11 @@ def _differences(
     outside = 50.0 * (1.0 - confidence)
     low, high = np.percentile(resampled_b - resampled_a, [outside, 100.0 - outside], axis=0)
     columns = (a[0], b[0], b[0] - a[0], low, high)
-    return {name: Difference(*(float(column[i]) for column in columns)) for i, name in enumerate(parts)}
+    return {name: Difference(*(float(column[i]) for column in columns)) for i, name in enumerate(terms)}
 
 
 def _percentages(sums: Floats) -> tuple[Floats, Floats]:
-    """Turn the sums of all parts [draws, 3 * metrics] into the metrics of A and of B [draws, metrics]."""
+    """Turn sums of terms [resamples, 3 * metrics] into the metrics of A and B [resamples, metrics]."""
     a, b, whole = (sums[:, place::3] for place in range(3))
-    safe = np.where(whole > 0, whole, 1.0)  # a part of nothing is 0, as in evaluate
+    safe = np.where(whole > 0, whole, 1.0)  # 0 / 0 is 0, as in evaluate
     return 100.0 * a / safe, 100.0 * b / safe

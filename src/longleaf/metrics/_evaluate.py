@@ -1,7 +1,7 @@
 """Precision, recall and nDCG at k, plain and propensity-scored; coverage and macro averages at k.
 
-Ranking metrics give every hit a gain (1, or the label's inverse propensity) and average over the rows; the
-propensity-scored ones are then divided by what the best possible ranking reaches. Label metrics count hits
+Ranking metrics assign every hit a gain (1, or the label's inverse propensity) and average over the rows; the
+propensity-scored ones are then divided by the value of the best possible ranking. Label metrics count hits
 per label and average over the labels. Sources: Jain et al., KDD 2016, and the evaluation scripts of the
 Extreme Classification (XMLC) repository.
 """
@@ -26,22 +26,22 @@ def evaluate(
     k: int | Iterable[int] = (1, 3, 5),
     normalize: bool = True,
 ) -> dict[str, float]:
-    """Judge ranked labels against the true ones.
+    """Evaluate ranked labels against the true ones.
 
     Parameters
     ----------
     Y_true : scipy.sparse matrix, dense array [rows, labels], or list of label lists
         True labels of each row. Labels that training never saw count like all others. The number of labels is
-        that of the columns; for lists, that of ``inverse_propensity`` or what the largest label asks for.
+        that of the columns; for lists, that of ``inverse_propensity`` or the largest label plus one.
     top : TopK, or int array [rows, width]
-        Predicted labels, the best one first, each at most once in a row; -1 where there is none.
+        Predicted labels, best first, each at most once per row; -1 where there is none.
     inverse_propensity : array [labels], optional
-        What a hit on each label is worth. Without it there are no propensity-scored metrics.
+        Gain of a hit on each label. If omitted, there are no propensity-scored metrics.
     k : int or ints
-        How many predictions to judge. Above the width of ``top``, the missing ones are misses.
+        Number of predictions to evaluate. Above the width of ``top``, the missing ones are misses.
     normalize : bool
-        Divide propensity-scored metrics by the best reachable, as the XMLC repository does. ``False`` leaves
-        the paper's own form, which can exceed 100.
+        Divide propensity-scored metrics by the best possible value, as the XMLC repository does. ``False``
+        keeps the paper's own form, which can exceed 100.
 
     Returns
     -------
@@ -49,17 +49,17 @@ def evaluate(
         In percent, with these keys for every k:
 
         ``p@k``
-            Hits among the first k, over k; mean of all rows.
+            Hits among the first k, over k; mean over all rows.
         ``recall@k``
-            Hits among the first k, over the number of the row's labels; mean of all rows.
+            Hits among the first k, over the number of the row's labels; mean over all rows.
         ``ndcg@k``
-            Sum of ``1 / log2(1 + place)`` of the hits among the first k (places count from 1), over the same
-            sum for hits at places 1 to ``min(k, number of the row's labels)``; mean of all rows.
+            Sum of ``1 / log2(1 + rank)`` of the hits among the first k (ranks count from 1), over the same
+            sum for hits at ranks 1 to ``min(k, number of the row's labels)``; mean over all rows.
         ``psp@k``, ``psrecall@k``, ``psndcg@k``
-            As the three above, with each hit multiplied by the inverse propensity of its label. Normalised:
-            divided by the same mean for the best ranking, which names each row's labels by falling inverse
-            propensity. So normalised ``psp@k`` is the sum of the gains of all rows over the sum of the best
-            k gains of all rows.
+            As the three above, with each hit multiplied by the inverse propensity of its label. If
+            normalised, divided by the same mean for the best ranking, which lists each row's labels by
+            decreasing inverse propensity. So normalised ``psp@k`` is the sum of the gains of all rows over
+            the sum of the best k gains of all rows.
         ``coverage@k``
             Share of the labels in ``Y_true`` with at least one hit among the first k of any row.
         ``macro_precision@k``, ``macro_recall@k``, ``macro_f1@k``
@@ -68,9 +68,9 @@ def evaluate(
 
     Notes
     -----
-    A row without labels counts as a row in every mean and adds 0 to it, to that of the best ranking too. The
-    label metrics look at labels with at least one true row: the same labels for every model, however many
-    labels a file declares. Where nothing can be reached (no true labels at all), a metric is 0.
+    A row without labels counts as a row in every mean and adds 0 to it, also for the best ranking. The label
+    metrics consider labels with at least one true row: the same labels for every model, however many labels
+    a file declares. If there are no true labels at all, a metric is 0.
 
     Examples
     --------

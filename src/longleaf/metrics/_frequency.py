@@ -1,4 +1,4 @@
-"""The head, torso and tail table."""
+"""Metrics by label frequency: head, torso and tail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINS = ("head", "torso", "tail", "unseen")
 
 @dataclass(frozen=True)
 class FrequencyBin:
-    """How labels of similar frequency in training fare; all shares in percent.
+    """Metrics of labels of similar frequency in training; all shares in percent.
 
     Attributes
     ----------
@@ -27,13 +27,13 @@ class FrequencyBin:
     min_count, max_count : int
         Fewest and most training rows of a label in it (0 and 0 if it has no labels).
     share : float
-        Part of all true assignments (pairs of a row and its label) that the bin's labels make up.
+        Share of the bin's labels in all true assignments (pairs of a row and its label).
     recall : float
-        Part of the bin's true assignments that are among the first k predictions of their row.
+        Share of the bin's true assignments that are among the first k predictions of their row.
     precision : float
-        Part of the predictions of the bin's labels, among the first k, that are right.
+        Share of the predictions of the bin's labels, among the first k, that are correct.
     coverage : float
-        Part of the bin's labels that have a true row, with at least one hit among the first k.
+        Share of the bin's labels with a true row that have at least one hit among the first k.
     """
 
     name: str
@@ -47,34 +47,34 @@ class FrequencyBin:
 
     @property
     def is_judged(self) -> bool:
-        """Whether a judged row has a label of the bin; if none has, its zeros say nothing of the model."""
+        """Whether an evaluated row has a label of the bin; otherwise the zeros are meaningless."""
         return self.share > 0
 
 
 def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int = 5) -> list[FrequencyBin]:
-    """Judge ranked labels apart for frequent and rare labels.
+    """Evaluate ranked labels separately for frequent and rare labels.
 
     Labels are ordered by their number of training rows. The *head* is the fewest of the most frequent labels
     that hold at least half of all training assignments; head and *torso* are the fewest that hold at least
     80 % of them; the *tail* is the rest that occurs in training; *unseen* labels do not. Labels with the same
-    count are never parted: where one of them is needed to reach a share, all are taken. But the rarest labels
-    are always the tail, and the next rarest never the head: with three different counts or more none of head,
-    torso and tail is empty, also in a small catalogue where most labels occur once. With two counts there are
-    head and tail, with one all labels are head.
+    count are never separated: if one of them is needed to reach a share, all are included. However, the
+    rarest labels are always in the tail, and the next rarest never in the head: with three or more different
+    counts none of head, torso and tail is empty, even if most labels occur once. With two counts there are
+    only head and tail; with one count all labels are head.
 
     Parameters
     ----------
     Y_true, top
-        As in `evaluate`; lists of labels may go up to the length of ``counts``.
+        As in `evaluate`; lists of labels must be below the length of ``counts``.
     counts : array [labels]
         Number of training rows with each label.
     k : int
-        How many predictions to judge.
+        Number of predictions to evaluate.
 
     Returns
     -------
     list of FrequencyBin
-        Head, torso, tail, unseen; a bin without labels, or a share of nothing, has zeros.
+        Head, torso, tail, unseen; bins without labels and shares of nothing are 0.
     """
     truth, labels = check_problem(Y_true, top, np.size(counts))
     frequency = check_per_label(counts, truth.shape[1], "counts")
@@ -101,14 +101,14 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
 
 
 def frequency_bins(frequency: Floats) -> Ints:
-    """0 for head, 1 for torso, 2 for tail, 3 for unseen labels, as `frequency_table` tells them apart."""
+    """Return the bin of each label as in `frequency_table`: 0 head, 1 torso, 2 tail, 3 unseen."""
     bins = np.full(len(frequency), 3, dtype=np.int64)
     rising, labels = np.unique(frequency[frequency > 0], return_counts=True)
     counts = rising[::-1]
     if len(counts) == 0:
         return bins
     reached = (counts * labels[::-1]).cumsum()
-    # In whole numbers, so that a share reached exactly is not missed by rounding.
+    # With whole numbers, so that rounding does not miss a share that is reached exactly.
     half, most = np.searchsorted(100 * reached, np.array([50, 80]) * reached[-1]).tolist()
     rarest = len(counts) - 1
     head = min(half, max(0, rarest - 2))

@@ -1,4 +1,4 @@
-"""What all metrics start from: checked input, hits, and counts per label.
+"""The basis of all metrics: validated input, hits, and counts per label.
 
 A *hit* is a predicted label that its row has.
 """
@@ -24,8 +24,8 @@ def check_problem(
 ) -> tuple[sp.csr_array, Ints]:
     """Validate true and predicted labels together.
 
-    ``n_labels`` is what label lists, which do not say it themselves, are held to. Without it they reach as
-    far as the largest label, true or predicted. ``name`` is what errors call ``top``.
+    ``n_labels`` is the number of labels for label lists; by default it follows from the largest label, true
+    or predicted. ``name`` is the name of ``top`` in error messages.
     """
     lists = is_label_lists(Y_true)
     truth = check_labels(Y_true, n_labels if lists else None, name="Y_true")
@@ -40,7 +40,7 @@ def check_problem(
 
 
 def check_k(k: int | Iterable[int]) -> list[int]:
-    """Give the cut-offs as a list of ints."""
+    """Return the cut-offs as a list of ints."""
     places = list(k) if isinstance(k, Iterable) else [k]
     if not places or any(not isinstance(at, int | np.integer) or at < 1 for at in places):
         raise ValueError(f"k must be whole numbers of at least 1; got {k!r}.")
@@ -48,13 +48,13 @@ def check_k(k: int | Iterable[int]) -> list[int]:
 
 
 def first(labels: Ints, width: int) -> Ints:
-    """Cut or pad [rows, any] to [rows, width]."""
+    """Truncate or pad [rows, any] to [rows, width]."""
     missing = max(0, width - labels.shape[1])
     return np.pad(labels[:, :width], ((0, 0), (0, missing)), constant_values=-1)
 
 
 def find_hits(truth: sp.csr_array, labels: Ints) -> Hits:
-    """Say of each predicted label whether its row has it, by search among the sorted (row, label) numbers."""
+    """Return whether each predicted label is in its row, by search in sorted (row, label) numbers."""
     n_rows, n_labels = truth.shape
     row_of = np.repeat(np.arange(n_rows), np.diff(truth.indptr))
     known = np.append(row_of * n_labels + truth.indices, n_rows * n_labels)
@@ -64,7 +64,7 @@ def find_hits(truth: sp.csr_array, labels: Ints) -> Hits:
 
 
 def label_counts(truth: sp.csr_array, labels: Ints, hits: Hits) -> tuple[Ints, Ints, Ints]:
-    """For every label: true rows, times predicted, hits."""
+    """Return for every label the number of true rows, predictions and hits."""
     n_labels = truth.shape[1]
     true = np.bincount(truth.indices, minlength=n_labels)
     predicted = np.bincount(labels[labels >= 0], minlength=n_labels)

@@ -1,4 +1,4 @@
-"""What each row's ranking is worth at 1, 2, …, width: the rows that averages and resamples are made of."""
+"""Metrics of each row's ranking at 1, 2, …, width: the terms of averages and resamples."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from longleaf.metrics._hits import Floats, Hits, Ints
 
 
 def scored_hits(hits: Hits, labels: Ints, gains: Floats) -> Floats:
-    """Give what each place gained [rows, width]; a pad (-1) picks the 0 at the end."""
+    """Return the gain of the hit at each rank [rows, width]; a pad (-1) has the 0 at the end."""
     scored: Floats = hits * np.append(gains, 0.0)[labels]
     return scored
 
 
 def best_gains(truth: sp.csr_array, gains: Floats, width: int) -> Floats:
-    """Gains of the best possible ranking of every row, [rows, width], 0 past its labels."""
+    """Return the gains of the best possible ranking of every row [rows, width], 0 after its labels."""
     n_rows, n_labels = truth.shape
     n_true = np.diff(truth.indptr)
     by_gain = np.argsort(-gains)
@@ -35,19 +35,19 @@ def best_gains(truth: sp.csr_array, gains: Floats, width: int) -> Floats:
 
 
 def precision_curves(gained: Floats) -> Floats:
-    """Precision of each row at 1, 2, …, width, from what each place gained [rows, width]."""
+    """Return the precision of each row at 1, 2, …, width from the gain at each rank [rows, width]."""
     curves: Floats = gained.cumsum(axis=1) / np.arange(1, gained.shape[1] + 1)
     return curves
 
 
 def recall_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
-    """Recall of each row; 0 for a row without labels."""
+    """Return the recall of each row; 0 for a row without labels."""
     curves: Floats = gained.cumsum(axis=1) / np.maximum(n_true, 1)[:, None]
     return curves
 
 
 def ndcg_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
-    """Give the nDCG of each row: discounted gains over the discounts of as many hits as there can be."""
+    """Return the nDCG of each row: discounted gains over the discounts of the most possible hits."""
     place = np.arange(1, gained.shape[1] + 1)
     discount = 1.0 / np.log2(place + 1.0)
     full = np.minimum(place, np.maximum(n_true, 1)[:, None])

@@ -16,7 +16,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Scorer:
-    """What `make_scorer` makes: call it with a fitted estimator, rows and their true labels."""
+    """The result of `make_scorer`: call it with a fitted estimator, rows and their true labels."""
 
     name: str
     k: int
@@ -26,20 +26,20 @@ class Scorer:
     beam: int
 
     def __call__(self, estimator: Any, X: Any, y: LabelsLike) -> float:
-        """Give the metric in percent.
+        """Return the metric in percent.
 
         Parameters
         ----------
         estimator : PLT, BR, Tagger, or a pipeline or search that ends in one
             Fitted.
         X, y
-            What its ``score`` takes.
+            As in its ``score``.
         """
         model, X, y = _innermost(estimator, X, y)
         options = {"tail": self.tail, "propensity": self.propensity, "search": self.search, "beam": self.beam}
         truth, top = model._judge(X, y, k=self.k, **options)
-        worth = model.inverse_propensity(self.propensity, n_labels=truth.shape[1])
-        return evaluate(truth, top, worth, k=self.k)[f"{self.name}@{self.k}"]
+        inverse_propensity = model.inverse_propensity(self.propensity, n_labels=truth.shape[1])
+        return evaluate(truth, top, inverse_propensity, k=self.k)[f"{self.name}@{self.k}"]
 
 
 def make_scorer(
@@ -50,7 +50,7 @@ def make_scorer(
     search: str = "exact",
     beam: int = 10,
 ) -> Scorer:
-    """Make a scorer, for ``scoring=`` of ``GridSearchCV``, ``cross_val_score`` and their like.
+    """Make a scorer for the parameter ``scoring`` of ``GridSearchCV``, ``cross_val_score`` and the like.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def make_scorer(
     tail, search, beam
         How the labels are searched, as in `longleaf.PLT.top_k`.
     propensity : (A, B), optional
-        Constants of the propensity model, for the metric and the dial alike; the estimator's own if left out.
+        Constants of the propensity model, for both the metric and tail; default: those of the estimator.
 
     Returns
     -------
     callable (estimator, X, y) -> float
-        In percent; more is better. Propensities come from the labels that the estimator was trained on, never
-        from those it is judged by. Labels that training never saw count in the denominators.
+        In percent; higher is better. Propensities come from the labels that the estimator was trained on,
+        never from those it is evaluated on. Labels that training never saw count in the denominators.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def make_scorer(
 
 
 def _innermost(estimator: Any, X: Any, y: LabelsLike) -> tuple[Any, Any, LabelsLike]:
-    """Go through searches, pipelines and taggers to the model of labels, taking the rows along."""
+    """Unwrap searches, pipelines and taggers, transforming the rows on the way to the model of labels."""
     if hasattr(estimator, "best_estimator_"):
         return _innermost(estimator.best_estimator_, X, y)
     if hasattr(estimator, "steps"):

@@ -1,4 +1,4 @@
-"""What metrics are made of: sums over rows and counts per label; those of partitions add up."""
+"""Sums over rows and counts per label, from which metrics are computed; those of partitions add up."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class RankingSums:
     ----------
     n_rows : int
     curves : dict of str to float64 array [width]
-        Per metric, the sum over rows at 1, 2, …, width.
+        For each metric, the sum over rows at 1, 2, …, width.
     best : dict of str to float64 array [width]
-        The same for the best ranking, of the metrics that are divided by it.
+        The same for the best ranking, for the metrics that are divided by it.
     counts : dict of int to int64 array [3, labels]
-        Per k, for every label: true rows, times predicted, hits.
+        For each k and label: true rows, predictions, hits.
     """
 
     n_rows: int
@@ -38,7 +38,7 @@ class RankingSums:
     def of(
         cls, truth: sp.csr_array, labels: Ints, places: Sequence[int], gains: Floats | None, normalize: bool
     ) -> RankingSums:
-        """Judge rows: true labels, ranked labels [rows, any], the k to judge at, and what a hit is worth."""
+        """Compute the sums from true labels, ranked labels [rows, any], the values of k, and the gains."""
         labels = first(labels, max(places))
         hits = find_hits(truth, labels)
         n_true = np.diff(truth.indptr)
@@ -53,7 +53,7 @@ class RankingSums:
         return cls(truth.shape[0], curves, best, counts)
 
     def __add__(self, other: RankingSums) -> RankingSums:
-        """Give the sums over the rows of both; the one with fewer labels does not have the last ones."""
+        """Return the sums over the rows of both; missing last labels count as 0."""
         return RankingSums(
             self.n_rows + other.n_rows,
             {name: curve + other.curves[name] for name, curve in self.curves.items()},
@@ -62,7 +62,7 @@ class RankingSums:
         )
 
     def figures(self) -> dict[str, float]:
-        """Give the metrics in percent, as `longleaf.metrics.evaluate` names them."""
+        """Return the metrics in percent, as `longleaf.metrics.evaluate` names them."""
         curves = {name: curve / self.n_rows for name, curve in self.curves.items()}
         for name, curve in self.best.items():
             curves[name] = _ratio(curves[name], curve / self.n_rows)
@@ -77,7 +77,7 @@ class RankingSums:
 
 
 def _rank_sums(gained: Floats, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
-    """Sum over the rows precision, recall and nDCG at 1, 2, …, width, from what each place gained."""
+    """Sum precision, recall and nDCG at 1, 2, …, width over the rows, from the gain at each rank."""
     return {
         "p": precision_curves(gained).sum(axis=0),
         "recall": recall_curves(gained, n_true).sum(axis=0),
@@ -97,7 +97,7 @@ def _add_counts(a: Ints, b: Ints) -> Ints:
 
 
 def _label_means(counts: Ints) -> dict[str, float]:
-    """Coverage and macro averages over the labels that have a true row."""
+    """Return coverage and macro averages over the labels with a true row."""
     true, predicted, right = counts[:, counts[0] > 0]
     if not len(true):
         return dict.fromkeys(("coverage", "macro_precision", "macro_recall", "macro_f1"), 0.0)
@@ -110,6 +110,6 @@ def _label_means(counts: Ints) -> dict[str, float]:
 
 
 def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
-    """Divide, with 0 for a part of nothing."""
+    """Divide; 0 / 0 is 0."""
     result: Floats = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
     return result

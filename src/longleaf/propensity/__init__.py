@@ -1,4 +1,4 @@
-"""How likely a true label is to have been noted: Jain's model, and its constants from an audit."""
+"""The probability that a true label was observed: Jain's model, and its constants from an audit."""
 
 from longleaf.propensity._audit import Audit, CountBin, PropensityFit, fit
 from longleaf.propensity._model import (

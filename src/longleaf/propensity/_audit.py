@@ -1,14 +1,15 @@
-"""The constants A and B of the propensity model from an audit.
+"""Estimating the constants A and B of the propensity model from an audit.
 
 The problem: A and B are usually copied from other data sets. Given are some rows whose labels were reviewed
-completely, as they had been noted before and as they are, and how often each label is noted in training.
-Each true label ``j`` of an audited row had been noted with chance ``p_j(A, B)``: two parameters, fitted by
-maximum likelihood. With ``m_j`` true labels of which ``h_j`` had been noted, and ``s_j = -logit p_j``,
+completely, as observed before and as complete after the review, and how often each label is observed in
+training. Each true label ``j`` of an audited row was observed with probability ``p_j(A, B)``: two parameters,
+fitted by maximum likelihood. With ``m_j`` true labels of which ``h_j`` were observed, and ``s_j = -logit
+p_j``,
 
     log likelihood = sum_j (m_j - h_j) s_j - m_j log(1 + exp s_j),
     s_j = log(log N - 1) + A log((B + 1) / (N_j + B)).
 
-Intervals come from drawing the audited rows anew, whole rows, because the labels of one row are missed
+Intervals come from resampling the audited rows as a whole, because the labels of one row are missed
 together. Source of the model: Jain et al., KDD 2016; of the intervals: Efron and Tibshirani, 1993.
 """
 
@@ -39,7 +40,7 @@ from longleaf.propensity._model import Constants, inverse_propensity_from_counts
 Floats = npt.NDArray[np.float64]
 
 LIMITS_A, LIMITS_B = (0.0, 5.0), (1e-3, 1e3)
-"""Where A and B are looked for: published ones lie between 0.5 and 0.6, and 0.4 and 2.6."""
+"""Ranges of A and B in the fit; published values are between 0.5 and 0.6, and 0.4 and 2.6."""
 STARTS = [(0.5, log(b)) for b in (0.1, 1.0, 10.0, 100.0)]
 PRECISE: Any = {"ftol": 1e-13, "gtol": 1e-9}
 
@@ -52,10 +53,10 @@ class Audit:
     ----------
     noted, complete : sparse or dense matrix [rows, labels], or list of label lists
         Labels of the audited rows before and after the review. Draw these rows at random, and not from the
-        training rows: a label that one of them alone brought into training would look well noted.
+        training rows: a label that is in training because of one of them would look well observed.
     counts : array [labels]
-        Number of training rows that each label is noted in, as in ``label_counts_``. True labels must be of
-        two counts or more, besides those of a single row, of which all A and B say the same.
+        Number of training rows in which each label is observed, as in ``label_counts_``. True labels must
+        have at least two different counts other than 1, for which all A and B agree.
     n_rows : int
         Number of training rows, at least 3, as in ``n_rows_``.
     """
@@ -67,7 +68,7 @@ class Audit:
 
 
 class CountBin(NamedTuple):
-    """Labels with ``low`` to ``high`` training rows: what the audit found, and what the fit says."""
+    """Labels with ``low`` to ``high`` training rows: shares observed in the audit, and fitted ones."""
 
     low: int
     high: int
@@ -78,28 +79,28 @@ class CountBin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PropensityFit:
-    """What an audit says about A and B.
+    """Estimates of A and B from an audit.
 
     Attributes
     ----------
     a, b : float
-        The likeliest constants.
+        The most likely constants.
     a_interval, b_interval : (float, float)
-        Bootstrap intervals. A and B lean on each other: both may be wide while `curve` is narrow.
+        Bootstrap intervals. A and B are correlated: both may be wide while `curve` is narrow.
     n_true : int
         True labels in the audited rows.
     noted_share : float
-        The part of them that had been noted.
+        The share of them that was observed.
     wrong : int
-        Noted labels that the review struck out. They say nothing about propensities and are left out.
+        Observed labels that the review removed. They say nothing about propensities and are ignored.
     table : tuple of CountBin
-        Found and fitted shares by training count. Where they differ, the model is wrong for the data.
+        Observed and fitted shares by training count. Where they differ, the model is wrong for the data.
     samples : float64 array [n_samples, 2]
-        A and B of each bootstrap draw.
+        A and B of each bootstrap resample.
     n_rows : int
         Number of training rows.
     confidence : float
-        The part of the draws that an interval holds.
+        Confidence level of the intervals.
     """
 
     a: float
@@ -116,19 +117,19 @@ class PropensityFit:
 
     @property
     def constants(self) -> Constants:
-        """A and B as ``propensity=`` takes them."""
+        """A and B, for the parameter ``propensity``."""
         return Constants(self.a, self.b)
 
     @property
     def is_at_limit(self) -> bool:
-        """Whether A or B ran to the end of its range: the model does not describe these labels."""
+        """Whether A or B is at the end of its range: the model does not describe these labels."""
         return any(
             not low * 1.01 < value < high * 0.99
             for value, (low, high) in ((self.a, LIMITS_A), (self.b, LIMITS_B))
         )
 
     def curve(self, counts: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Give the inverse propensity at some training counts, and the ends of its interval.
+        """Return the inverse propensity for training counts, and the bounds of its interval.
 
         Parameters
         ----------
@@ -154,16 +155,16 @@ def fit(
     audit : Audit
         The audited rows and the training counts.
     n_samples : int
-        How often the audited rows are drawn anew for the intervals.
+        Number of resamples of the audited rows for the intervals.
     confidence : float
-        The part of the draws that an interval holds, above 0 and below 1.
+        Confidence level of the intervals, above 0 and below 1.
     random_state : int
-        The same number gives the same intervals.
+        The same seed gives the same intervals.
 
     Returns
     -------
     PropensityFit
-        Its ``constants`` go where ``propensity=(A, B)`` is asked for.
+        Pass its ``constants`` as ``propensity``.
 
     Examples
     --------
@@ -179,28 +180,30 @@ def fit(
     n_samples = check_count(n_samples, "n_samples")
     n_rows, counts, noted, complete = _check_audit(audit)
     true_and_noted = sp.csr_array(noted.multiply(complete))
-    distinct, group_of = np.unique(counts, return_inverse=True)  # labels of one count have one propensity
+    distinct, group_of = np.unique(
+        counts, return_inverse=True
+    )  # labels with the same count have the same propensity
     groups = sp.csr_array(
         (np.ones(len(counts)), (np.arange(len(counts)), group_of)), shape=(len(counts), len(distinct))
     )
     true, kept = complete @ groups, true_and_noted @ groups  # [audited rows, distinct counts]
-    telling = true[:, np.flatnonzero(distinct != 1)]  # at a count of 1 all A and B say the same
-    if len(np.unique(telling.indices)) < 2:
+    informative = true[:, np.flatnonzero(distinct != 1)]  # for a count of 1 all A and B agree
+    if len(np.unique(informative.indices)) < 2:
         raise ValueError(
-            "complete must have labels of at least two training counts other than 1: A and B say how "
-            "propensities rise with the count, and the audit tells nothing of it."
+            "complete must have labels of at least two training counts other than 1: A and B "
+            "describe how propensities rise with the count, which this audit does not show."
         )
     likelihood = _Likelihood(distinct, log(log(n_rows) - 1))
 
-    n_true, n_kept = (np.asarray(part.sum(axis=0), np.float64).ravel() for part in (true, kept))
+    n_true, n_kept = (np.asarray(matrix.sum(axis=0), np.float64).ravel() for matrix in (true, kept))
     random = np.random.default_rng(check_seed(random_state))
     samples = np.empty((n_samples, 2))
-    with threadpool_limits(1):  # two numbers are sought: threads would only wait for each other
+    with threadpool_limits(1):  # for two parameters, threads would only wait for each other
         best = likelihood.fit(n_true, n_kept, STARTS)
-        # where B is near its end the likelihood is flat, and no draw would get away from there alone
+        # near the end of B's range the likelihood is flat, and no fit would move away from there alone
         starts = [(best.a, log(best.b)), *STARTS[1:3]]
         for sample in range(n_samples):
-            times = _draw_rows(telling, random)
+            times = _draw_rows(informative, random)
             samples[sample] = likelihood.fit(times @ true, times @ kept, starts)
     ends = np.percentile(samples, _ends(confidence), axis=0)
     return PropensityFit(
@@ -226,7 +229,7 @@ class _Likelihood:
     offset: float
 
     def fit(self, true: Floats, kept: Floats, starts: list[tuple[float, float]]) -> Constants:
-        """Find the likeliest A and B, given true and noted labels per group [groups]."""
+        """Return the most likely A and B, given true and observed labels per group [groups]."""
         limits = [LIMITS_A, tuple(np.log(LIMITS_B))]
         tries = [
             minimize(self._loss, start, (true, kept), "L-BFGS-B", jac=True, bounds=limits, options=PRECISE)
@@ -246,22 +249,22 @@ class _Likelihood:
         return -float(likelihood) / total, -np.array([slope @ by_a, slope @ by_log_b]) / total
 
 
-def _draw_rows(telling: sp.csr_array, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw as many rows as there are, with replacement; give how often each was drawn [audited rows].
+def _draw_rows(informative: sp.csr_array, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Resample the rows with replacement; return how often each was drawn [audited rows].
 
-    A draw without labels of two counts leaves A and B open: it is drawn anew, until there is one that tells.
+    A resample without labels of two counts does not determine A and B, and is drawn again.
     """
-    n_rows = telling.shape[0]
+    n_rows = informative.shape[0]
     while True:
         times = np.bincount(random.integers(n_rows, size=n_rows), minlength=n_rows)
-        if np.count_nonzero(times @ telling) > 1:
+        if np.count_nonzero(times @ informative) > 1:
             return times
 
 
 def _by_count(
     counts: Floats, true: Floats, kept: Floats, n_rows: int, constants: Constants
 ) -> list[CountBin]:
-    """Compare found and fitted shares of noted labels, in bins 0, 1, 2 to 3, 4 to 7 and so on."""
+    """Compare observed and fitted shares of labels, in bins of counts 0, 1, 2 to 3, 4 to 7 and so on."""
     fitted = true / inverse_propensity_from_counts(counts, n_rows, *constants)
     number = np.where(counts < 1, 0, 1 + np.floor(np.log2(np.maximum(counts, 1)))).astype(np.int64)
     bins = []
@@ -277,12 +280,12 @@ def _by_count(
 def _check_audit(audit: Audit) -> tuple[int, Floats, sp.csr_array, sp.csr_array]:
     if not isinstance(audit, Audit):
         raise ValueError(f"audit must be an Audit; got {type(audit).__name__}.")
-    n_rows = check_count(audit.n_rows, "n_rows", low=3)  # the model has no propensities below e rows
+    n_rows = check_count(audit.n_rows, "n_rows", low=3)  # the model needs more than e rows
     counts = check_per_label(audit.counts, None, "counts")
     if counts.max(initial=0.0) > n_rows:
         raise ValueError(f"counts must be at most the {n_rows} rows; got {counts.max():g}.")
-    noted = _check_part(audit.noted, len(counts), "noted")
-    complete = _check_part(audit.complete, len(counts), "complete")
+    noted = _check_audited(audit.noted, len(counts), "noted")
+    complete = _check_audited(audit.complete, len(counts), "complete")
     if noted.shape[0] != complete.shape[0]:
         raise ValueError(
             f"noted and complete must have the same rows; got {noted.shape[0]} and {complete.shape[0]}."
@@ -292,7 +295,7 @@ def _check_audit(audit: Audit) -> tuple[int, Floats, sp.csr_array, sp.csr_array]
     return n_rows, counts, noted, complete
 
 
-def _check_part(Y: Any, n_labels: int, name: str) -> sp.csr_array:
+def _check_audited(Y: Any, n_labels: int, name: str) -> sp.csr_array:
     checked = check_labels(Y, n_labels if is_label_lists(Y) else None, name=name)
     if checked.shape[1] != n_labels:
         raise ValueError(f"{name} must have {n_labels} labels, as counts has; got {checked.shape[1]}.")

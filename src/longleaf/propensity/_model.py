@@ -1,11 +1,12 @@
-"""Propensities: how likely a true label is to have been noted at all.
+"""Propensities: the probability that a true label was observed.
 
-Annotators skip labels, and the rarer a label, the likelier it is skipped. Jain et al. (Extreme Multi-label
-Loss Functions, KDD 2016) give the propensity of label j, noted in ``N_j`` of ``N`` training rows, as
+Annotators miss labels, and the rarer a label, the more often. Jain et al. (Extreme Multi-label Loss
+Functions, KDD 2016) model the propensity of label j, observed in ``N_j`` of ``N`` training rows, as
 
     p_j = 1 / (1 + C exp(-A log(N_j + B))),   C = (log N - 1) (B + 1)^A,
 
-with A and B set per data set. Everything here is its inverse, ``q_j = 1 / p_j``: what label j is worth.
+with A and B set per data set. This module computes its inverse, ``q_j = 1 / p_j``, which is the gain of label
+j.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ CONSTANTS: Mapping[str, Constants] = MappingProxyType(
         "Amazon-670K": Constants(0.6, 2.6),
     }
 )
-"""A and B that the PS-PLT paper uses for its data sets."""
+"""A and B of the data sets of the PS-PLT paper."""
 
 UNKNOWN_COUNT = -1
-"""In place of a label's count where a model came without it; there is no propensity then."""
+"""Stands for an unknown label count of a model; there is no propensity then."""
 
 MOST_A, MOST_B = 100.0, 1e9
-"""Far beyond every published constant: more can only be a slip."""
+"""Far above every published constant; larger values are mistakes."""
 
 
 def constants(name: str) -> Constants:
@@ -70,7 +71,7 @@ def constants(name: str) -> Constants:
 
 
 def check_constants(pair: object, name: str = "propensity") -> Constants:
-    """Give A and B as two numbers that make sense: 0 to 100, and above 0 to 1e9."""
+    """Check and return A and B: from 0 to 100, and above 0 to 1e9."""
     a, b = check_pair(pair, name, "A, B")
     check_number(a, f"A of {name}", low=0, high=MOST_A)
     check_number(b, f"B of {name}", low=0, high=MOST_B, open_low=True)
@@ -78,19 +79,19 @@ def check_constants(pair: object, name: str = "propensity") -> Constants:
 
 
 def inverse_propensity(Y: LabelsLike, a: float = 0.55, b: float = 1.5) -> npt.NDArray[np.float64]:
-    """Inverse propensity of every label, from the labels of the training rows.
+    """Return the inverse propensity of every label, from the labels of the training rows.
 
     Parameters
     ----------
     Y : scipy.sparse matrix, dense array [rows, labels], or list of label lists
-        Labels of the training rows. Only which entries are above zero counts.
+        Labels of the training rows. Only whether entries are above zero matters.
     a, b : float
-        Constants of the model; `constants` has those of well-known data sets.
+        Constants of the model; see `constants` for those of well-known data sets.
 
     Returns
     -------
     float64 [labels]
-        Never below 1; largest for labels without a row.
+        At least 1; largest for labels without a row.
 
     Examples
     --------
@@ -106,21 +107,21 @@ def inverse_propensity(Y: LabelsLike, a: float = 0.55, b: float = 1.5) -> npt.ND
 def inverse_propensity_from_counts(
     counts: npt.ArrayLike, n_rows: int, a: float = 0.55, b: float = 1.5
 ) -> npt.NDArray[np.float64]:
-    """Inverse propensity of every label, from the number of training rows that have it.
+    """Return the inverse propensity of every label, from its number of training rows.
 
     Parameters
     ----------
     counts : array [labels]
         Number of training rows with each label.
     n_rows : int
-        Number of training rows, at least 1. Below e, where ``C`` would be negative, it counts as 0.
+        Number of training rows, at least 1. Below e, ``C`` would be negative and is set to 0.
     a, b : float
         Constants of the model: ``a`` from 0 to 100, ``b`` above 0 and at most 1e9.
 
     Returns
     -------
     float64 [labels]
-        Never below 1.
+        At least 1.
     """
     if n_rows == 0 and np.any(np.asarray(counts) == UNKNOWN_COUNT):
         raise ValueError(

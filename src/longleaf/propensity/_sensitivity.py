@@ -1,4 +1,4 @@
-"""What psp@k and the order of two models owe to the constants of the propensity model."""
+"""Sensitivity of psp@k, and of the order of two models, to the constants of the propensity model."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Sensitivity:
 
     @property
     def difference(self) -> Floats:
-        """How far the second ranking is ahead, [values of A, values of B]."""
+        """The lead of the second ranking [values of A, values of B]."""
         return self.psp_b - self.psp_a
 
     @property
     def order_changes(self) -> bool:
-        """Whether each of the two is ahead somewhere on the grid: then the constants decide."""
+        """Whether each of the two leads somewhere on the grid, so that the order depends on the constants."""
         return bool((self.difference > 0).any() and (self.difference < 0).any())
 
     def draw(self, axes: Any) -> Any:
-        """Draw the difference over the grid on axes of matplotlib; a line where the order changes.
+        """Draw the difference over the grid on matplotlib axes, with a line where the order changes.
 
-        Returns what ``figure.colorbar`` takes.
+        Returns the mappable for ``figure.colorbar``.
         """
         limit = float(np.abs(self.difference).max()) or 1.0
         picture = axes.pcolormesh(
@@ -75,20 +75,20 @@ def psp_sensitivity(
     b: Iterable[float] = GRID_B,
     k: Iterable[int] = (1, 3, 5),
 ) -> dict[str, Sensitivity]:
-    """Judge two rankings by psp@k under many constants A and B of the propensity model.
+    """Evaluate two rankings by psp@k for many constants A and B of the propensity model.
 
     Parameters
     ----------
     Y_true : sparse or dense matrix [rows, labels], or list of label lists
-        Noted labels of the test rows.
+        Observed labels of the test rows.
     top_a, top_b : TopK, or int array [rows, width]
-        What each of the two ranks first. The rankings stay; only the metric's constants change.
+        The two rankings. They are fixed; only the constants of the metric vary.
     counts, n_rows : array [labels], int
-        Training rows with each label, and of training in all, as in ``label_counts_`` and ``n_rows_``.
+        Training rows with each label, and in total, as in ``label_counts_`` and ``n_rows_``.
     a, b : floats
-        The values of A and of B, each at least two and rising.
+        The values of A and of B, at least two each, ascending.
     k : ints
-        How many predictions to judge.
+        Numbers of predictions to evaluate.
 
     Returns
     -------
@@ -118,11 +118,11 @@ def psp_sensitivity(
     hits = [find_hits(truth, labels) for labels in rankings]
     psp = np.zeros((2, len(grid_a), len(grid_b), width))
     for i, j in np.ndindex(len(grid_a), len(grid_b)):
-        worth = inverse_propensity_from_counts(rows_with, n_rows, float(grid_a[i]), float(grid_b[j]))
-        best = best_gains(truth, worth, width).sum(axis=0).cumsum()
+        gains = inverse_propensity_from_counts(rows_with, n_rows, float(grid_a[i]), float(grid_b[j]))
+        best = best_gains(truth, gains, width).sum(axis=0).cumsum()
         for which in range(2):
-            gained = scored_hits(hits[which], rankings[which], worth).sum(axis=0).cumsum()
-            psp[which, i, j] = 100.0 * gained / np.where(best > 0, best, 1.0)  # nothing to reach: 0
+            gained = scored_hits(hits[which], rankings[which], gains).sum(axis=0).cumsum()
+            psp[which, i, j] = 100.0 * gained / np.where(best > 0, best, 1.0)  # 0 if nothing can be found
     return {f"psp@{at}": Sensitivity(grid_a, grid_b, *psp[..., at - 1]) for at in places}
 
 
@@ -130,7 +130,7 @@ def _check_grid(values: Iterable[float], name: str) -> Floats:
     try:
         grid = np.asarray(list(values), np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be at least two rising numbers; got {values!r}.") from None
+        raise ValueError(f"{name} must be at least two ascending numbers; got {values!r}.") from None
     if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
-        raise ValueError(f"{name} must be at least two rising numbers; got {grid.tolist()}.")
+        raise ValueError(f"{name} must be at least two ascending numbers; got {grid.tolist()}.")
     return grid

@@ -1,4 +1,4 @@
-"""A report on one model or two: measured, drawn, and put on one page that needs no other file."""
+"""A report on one or two models: metrics, plots and examples on one self-contained page."""
 
 from longleaf.report.problem import Problem, Side
 

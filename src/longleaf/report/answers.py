@@ -1,4 +1,4 @@
-"""What a model answers along the tail dial, how good that is, and how sure one can be of it."""
+"""A model's predictions for several values of tail, their metrics and confidence bands."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from longleaf.metrics._hits import find_hits
 from longleaf.report.problem import Ints, Problem, Side
 
 TAILS = tuple(step / 10 for step in range(11))
-"""The settings of the dial."""
+"""The values of tail."""
 
 Band = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The best labels of every row, in the model's own numbers and in the common ones; -1 pads."""
+    """The best labels of every row, in the model's own numbering and in the common one; -1 pads."""
 
     own: npt.NDArray[np.int32]
     labels: Ints
@@ -30,7 +30,7 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One setting of the dial.
+    """The predictions for one value of tail.
 
     Attributes
     ----------
@@ -38,10 +38,10 @@ class Answer:
     ranking : Ranking
     hits : bool array [rows, k]
     metrics : dict of str to float
-        As `longleaf.metrics.evaluate` gives them.
+        As returned by `longleaf.metrics.evaluate`.
     bins : list of FrequencyBin
     bands : dict of str to (float, float)
-        What the middle 95 % of resamples of the rows give for ``p@k``, ``psp@k`` and the recall of each bin.
+        Bounds of the middle 95 % of bootstrap resamples, for ``p@k``, ``psp@k`` and the recall of each bin.
     """
 
     tail: float
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def labels(self) -> Ints:
-        """The ranked labels in common numbers."""
+        """The ranked labels in the common numbering."""
         return self.ranking.labels
 
 
@@ -64,7 +64,7 @@ def rank(
     propensity: tuple[float, float] | None = None,
     n_jobs: int | None = None,
 ) -> Ranking:
-    """Find the best labels of all rows, with the time that takes."""
+    """Find the best labels of all rows, and measure the time."""
     k = min(problem.k, side.model.n_labels_)
     constants = problem.propensity if propensity is None else propensity
     start = time.perf_counter()
@@ -78,16 +78,16 @@ def rank(
 def answer(
     problem: Problem, side: Side, tail: float, *, samples: int, seed: int, n_jobs: int | None = None
 ) -> Answer:
-    """Ask one model at one setting of the dial, and judge what it says."""
+    """Predict with one model and one value of tail, and evaluate the predictions."""
     ranking = rank(problem, side, tail, n_jobs=n_jobs)
     labels, truth = ranking.labels, problem.truth
-    # Against a ranking that names nothing, the interval of the difference is that of the metric itself.
+    # Compared with an empty ranking, the interval of the difference is that of the metric itself.
     nothing = np.full_like(labels, -1)
     bands = compare(
         truth,
         nothing,
         labels,
-        inverse_propensity=problem.worth,
+        inverse_propensity=problem.inverse_propensity,
         counts=problem.counts,
         k=problem.places,
         n_samples=samples,
@@ -97,7 +97,7 @@ def answer(
         tail,
         ranking,
         find_hits(truth, labels),
-        evaluate(truth, labels, inverse_propensity=problem.worth, k=problem.places),
+        evaluate(truth, labels, inverse_propensity=problem.inverse_propensity, k=problem.places),
         frequency_table(truth, labels, problem.counts, k=problem.k),
         {name: (one.low, one.high) for name, one in bands.items()},
     )

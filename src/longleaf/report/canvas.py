@@ -1,4 +1,4 @@
-"""Figures in one style: drawn once, then given as a picture file or as SVG that takes the page's colours."""
+"""Figures in one style, saved as files or as inline SVG in the colours of the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIABLES = {
     GREEN: "green",
     PURPLE: "purple",
 }
-"""The page's name of each colour; there it differs between day and night."""
+"""The CSS variable of each colour; its value differs between light and dark mode."""
 
 SIZE = (4.7, 3.25)
 PIXELS_PER_INCH = 200
@@ -68,7 +68,7 @@ STYLE: Any = {
 
 
 def new_axes(title: str, x: str, y: str) -> Axes:
-    """Give the axes of a new figure, with a heading and the names of its axes."""
+    """Return the axes of a new figure, with a title and axis labels."""
     with matplotlib.rc_context(STYLE):
         axes: Axes = Figure(figsize=SIZE, layout="constrained").add_subplot()
         axes.set_title(title)
@@ -78,13 +78,13 @@ def new_axes(title: str, x: str, y: str) -> Axes:
 
 
 def retitle(axes: Axes, title: str) -> None:
-    """Change the heading and keep its style, which is set anew each time."""
+    """Change the title and set its style again."""
     with matplotlib.rc_context(STYLE):
         axes.set_title(title)
 
 
 def add_legend(axes: Axes, columns: int = 3) -> None:
-    """Put the legend between the heading and the plot, where it covers nothing."""
+    """Put the legend between the title and the plot, where it covers nothing."""
     with matplotlib.rc_context(STYLE):
         axes.legend(
             loc="lower left",
@@ -98,18 +98,18 @@ def add_legend(axes: Axes, columns: int = 3) -> None:
 
 
 def share_limits(many: Sequence[Axes]) -> None:
-    """Give the same plot of several models the same axes, so that they can be compared by eye."""
+    """Give the plots of several models the same axis limits, so that they can be compared by eye."""
     for which in ("x", "y"):
         limits = [getattr(axes, f"get_{which}lim")() for axes in many]
         low, high = min(one[0] for one in limits), max(one[1] for one in limits)
         for axes in many:
             getattr(axes, f"set_{which}lim")(low, high)
             if getattr(axes, f"get_{which}scale")() == "log":
-                plain_log_ticks(axes, which)  # which ticks there is room for depends on the limits
+                plain_log_ticks(axes, which)  # the ticks that fit depend on the limits
 
 
 def plain_log_ticks(axes: Axes, which: str) -> None:
-    """Write 100 and not 10 to the power of 2; 2 and 5 between, where there is room."""
+    """Label ticks 100 instead of 10 to the power of 2, with ticks at 2 and 5 if they fit."""
     for name in which:
         low, high = getattr(axes, f"get_{name}lim")()
         axis = getattr(axes, f"{name}axis")
@@ -119,12 +119,12 @@ def plain_log_ticks(axes: Axes, which: str) -> None:
 
 
 def as_file(axes: Axes, form: str) -> bytes:
-    """Give a figure as the bytes of an SVG or PNG file, on white."""
+    """Return a figure as the bytes of an SVG or PNG file with a white background."""
     return _saved(axes, form, transparent=False)
 
 
 def as_inline(axes: Axes, name: str, about: str) -> str:
-    """Give a figure as SVG for a page: in the page's colours and font, without a name of any host."""
+    """Return a figure as inline SVG in the page's colours and font, without external references."""
     svg = _saved(axes, "svg", transparent=True, salt=name).decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -143,18 +143,18 @@ def _saved(axes: Axes, form: str, *, transparent: bool, salt: str = "longleaf") 
     figure = axes.figure
     assert isinstance(figure, Figure)
     file = io.BytesIO()
-    metadata = {"Date": None} if form == "svg" else {}  # the same numbers give the same file
-    with matplotlib.rc_context(STYLE | {"svg.hashsalt": salt}):  # ids differ between the plots of a page
+    metadata = {"Date": None} if form == "svg" else {}  # the same data give the same file
+    with matplotlib.rc_context(STYLE | {"svg.hashsalt": salt}):  # ids must differ between the plots of a page
         figure.savefig(
             file, format=form, dpi=PIXELS_PER_INCH if form == "png" else 72, transparent=transparent,
             metadata=metadata,
         )  # fmt: skip
-    figure.set_layout_engine("none")  # laid out once: what comes later is the same, and sooner done
+    figure.set_layout_engine("none")  # the layout is computed once; later saves are faster
     return file.getvalue()
 
 
 def percent_ticks(axes: Axes, which: Iterable[str] = ("x", "y")) -> None:
-    """Let axes run from 0 to 1, in percent."""
+    """Set axes to run from 0 to 1, with ticks in percent."""
     for name in which:
         axis = getattr(axes, f"{name}axis")
         axis.set_ticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])

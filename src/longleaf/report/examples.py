@@ -1,4 +1,4 @@
-"""Rows as examples: chosen by a rule, with what the models say and why."""
+"""Example rows, chosen by a rule, with the models' suggestions and explanations."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from longleaf.report.sections import Section
 from longleaf.report.study import Study
 
 WORDS = 6
-"""Words or features named on each side."""
+"""Number of words or features listed for and against a label."""
 CHARACTERS = 700
-"""How much of a text is shown in colours: the stretch where most was decided."""
+"""Length of the excerpt shown in colour, taken where the contributions are largest."""
 SHADES = 4
 FAINT = 0.08
 
 
 Reasons = dict[tuple[str, int], Html]
-"""Why a model suggests a label for a row, by letter and label."""
+"""Explanations of suggestions for a row, by model letter and label."""
 
 
 class Column(NamedTuple):
-    """One list of suggestions: a model at one setting of the dial."""
+    """One list of suggestions: a model and a value of tail."""
 
     study: Study
     answer: Answer
 
     @property
     def title(self) -> str:
-        """What stands above it."""
+        """The heading of the column."""
         return f"{self.study.letter}, tail {self.answer.tail:g}".removeprefix(", ")
 
 
 def examples(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Show a few rows that a rule chose, not taste."""
+    """Show a few rows, chosen by a rule."""
     columns = [Column(study, one) for number in (0, 1) for study in studies for one in [study.ends[number]]]
     two = len(studies) > 1
     before, after = (columns[2], columns[3]) if two else (columns[0], columns[1])
-    what = "B, compared with A at tail 1," if two else "The dial"
+    what = "B, compared with A at tail 1," if two else "Tail 1, compared with tail 0,"
     shown = [
         _example(problem, row, f"{what} {rule}", columns)
         for rule, row in choose_rows(problem, before.answer, after.answer).items()
     ]
     explained = (
-        "Open a suggestion to see the words that spoke for it (green) and against it (orange) in the text."
+        "Open a suggestion to see which words of the text speak for it (green) and against it (orange)."
         if studies[0].side.tagger is not None
-        else "Open a suggestion to see the features that spoke for it and against it."
+        else "Open a suggestion to see which features speak for and against it."
     )
     lead = (
-        "A check mark is a right suggestion. Each has its probability and the number of training rows of its "
-        "label. " + explained
+        "A check mark is a correct suggestion. Each is shown with its probability and the number of training "
+        "rows of its label. " + explained
     )
     return Section("examples", "Example rows", lead, body=join(shown))
 
 
 def choose_rows(problem: Problem, before: Answer, after: Answer) -> dict[str, int]:
-    """Give rows by rule: where the worth of the hits grew most, fell most, and lies in the middle."""
-    worth = np.append(problem.worth, 0.0)
-    first, second = ((one.hits * worth[one.labels]).sum(axis=1) for one in (before, after))
+    """Choose the rows where the summed gain of the hits grew most, fell most, and is the median."""
+    gains = np.append(problem.inverse_propensity, 0.0)
+    first, second = ((one.hits * gains[one.labels]).sum(axis=1) for one in (before, after))
     change = second - first
     chosen: dict[str, int] = {}
     if change.max() > 0:
@@ -77,7 +77,7 @@ def choose_rows(problem: Problem, before: Answer, after: Answer) -> dict[str, in
     order = np.lexsort((np.arange(len(share)), share))
     free = [int(row) for row in order if n_true[row] and row not in chosen.values()]
     if free:
-        chosen["leaves this row in the middle: half of all rows fare better"] = free[len(free) // 2]
+        chosen["has the median effect on this row: half of all rows fare better"] = free[len(free) // 2]
     return chosen
 
 
@@ -91,19 +91,19 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
     identity = problem.ids[row] if row < len(problem.ids) else None
     heading = f"Row {row}" if identity is None else f"Row {row}, {identity}"
     texts = columns[0].study.side.texts
-    parts = [tag("h3", heading), tag("p", f"{rule}.", class_="rule")]
+    content = [tag("h3", heading), tag("p", f"{rule}.", class_="rule")]
     if texts:
         begin = shorten(texts[row], CHARACTERS // 2, placeholder=" …")
-        parts.append(tag("blockquote", begin))
-    parts.append(tag("p", "True labels; those that no column finds are crossed out:", class_="note"))
-    parts.append(tag("ul", join(chips), class_="chips"))
+        content.append(tag("blockquote", begin))
+    content.append(tag("p", "True labels; those that no list contains are crossed out:", class_="note"))
+    content.append(tag("ul", join(chips), class_="chips"))
     reasons: Reasons = {}
     lists = [
         tag("div", join([tag("h4", one.title), _suggestions(problem, row, one, reasons, one is columns[-1])]))
         for one in columns
     ]
-    parts.append(tag("div", join(lists), class_="pair"))
-    return tag("article", join(parts))
+    content.append(tag("div", join(lists), class_="pair"))
+    return tag("article", join(content))
 
 
 def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, is_last: bool) -> Html:
@@ -119,7 +119,7 @@ def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, i
         name = tag("span", problem.names[label], class_="right" if right else "wrong")
         mark = tag("span", "✓" if right else "·", class_="mark")
         key = column.study.letter, own
-        if key not in reasons:  # the other setting of the dial may have asked already
+        if key not in reasons:  # may already be explained for the other value of tail
             reasons[key] = _why(column, row, own)
         lines.append(
             folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key], is_open=is_last and not lines)
@@ -151,21 +151,25 @@ def _why(column: Column, row: int, label: int) -> Html:
 
 
 def _word_lists(contributions: Sequence[tuple[str, float]]) -> Html:
-    parts = []
+    content = []
     for title, kind, sign in (("for", "for", 1), ("against", "against", -1)):
         words = [(word, value) for word, value in contributions if sign * value > 0][:WORDS]
         listed = join(
             (Html(f"<span class='{kind}'>{text(word)}</span> {value:+.2f}") for word, value in words), ", "
         )
         if words:
-            parts.append(tag("p", Html(f"<i>{title}</i> {listed}"), class_="words"))
-    return join(parts) if parts else tag("p", "Nothing in the row spoke for it: it is likely as such.")
+            content.append(tag("p", Html(f"<i>{title}</i> {listed}"), class_="words"))
+    return (
+        join(content)
+        if content
+        else tag("p", "No feature of the row speaks for it: it is probable for any row.")
+    )
 
 
 def _coloured(whole: str, spans: Sequence[Span]) -> Html:
-    """Colour the stretch of a text in which most was decided."""
+    """Colour the excerpt of a text with the largest contributions."""
     begin = _busiest(spans)
-    if begin:  # at the start of a word
+    if begin:  # start at a word boundary
         begin = whole.rfind(" ", 0, begin) + 1
     end = begin + CHARACTERS
     end = len(whole) if end >= len(whole) else max(whole.rfind(" ", begin, end), begin + CHARACTERS // 2)
@@ -187,7 +191,7 @@ def _coloured(whole: str, spans: Sequence[Span]) -> Html:
 
 
 def _busiest(spans: Sequence[Span]) -> int:
-    """Give where the stretch begins that holds most of all contributions."""
+    """Return the start of the excerpt with the largest sum of contributions."""
     if not spans:
         return 0
     begins, ends = (np.array([span[side] for span in spans]) for side in (0, 1))

@@ -1,4 +1,4 @@
-"""HTML by hand: whatever is not said to be HTML is escaped."""
+"""HTML elements as strings; everything that is not `Html` is escaped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 NOTHING_TO_FIND = "–"
-"""Stands for the recall of labels that no judged row has: a 0 would look like a failure."""
+"""Shown instead of the recall of labels that no evaluated row has: a 0 would look like a failure."""
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """A string that is already HTML."""
 
     __slots__ = ()
 
 
 def text(value: object) -> str:
-    """Give a value as HTML; control characters, which no page may hold, become visible."""
+    """Return a value as escaped HTML; control characters, which HTML forbids, become visible."""
     if isinstance(value, Html):
         return value
     shown = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in str(value))
@@ -24,18 +24,18 @@ def text(value: object) -> str:
 
 
 def tag(name: str, content: object = "", **attributes: object) -> Html:
-    """Give an element; ``class_`` stands for ``class``."""
+    """Return an element; ``class_`` stands for ``class``."""
     named = "".join(f' {key.rstrip("_")}="{text(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{named}>{text(content)}</{name}>")
 
 
-def join(parts: Iterable[object], between: str = "\n") -> Html:
-    """Put parts one after the other."""
-    return Html(between.join(text(part) for part in parts))
+def join(items: Iterable[object], between: str = "\n") -> Html:
+    """Concatenate items."""
+    return Html(between.join(text(item) for item in items))
 
 
 def table(name: str, headings: Sequence[object], rows: Iterable[Sequence[object]], *, words: int = 1) -> Html:
-    """Give a table; the first ``words`` columns hold words, the others numbers."""
+    """Return a table; the first ``words`` columns contain words, the others numbers."""
     kinds = ["w" if place < words else "n" for place in range(len(headings))]
     head = join((tag("th", one, class_=kind) for one, kind in zip(headings, kinds, strict=True)), "")
     body = [
@@ -49,6 +49,6 @@ def table(name: str, headings: Sequence[object], rows: Iterable[Sequence[object]
 
 
 def folded(summary: object, content: object, *, is_open: bool = False) -> Html:
-    """Give something that opens on a click."""
+    """Return a ``details`` element, which opens on a click."""
     inside = Html(tag("summary", summary) + text(content))
     return tag("details", inside, open="") if is_open else tag("details", inside)

@@ -1,4 +1,4 @@
-"""What the plots show beyond the metrics of the library: by frequency, probability, row and label."""
+"""Measurements for the plots beyond the library's metrics: by frequency, probability, row and label."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from longleaf.report.answers import Answer, rank
 from longleaf.report.problem import Floats, Ints, Problem, Side
 
 LEAST_TRUE = 5
-"""True rows that a label must have to be called hard: below, one miss decides."""
+"""Minimum true rows of a hard label; with fewer, a single miss would decide."""
 HARD_RECALL = 0.5
-"""Recall below which a label is called hard."""
+"""Maximum recall of a hard label."""
 TIMED_ROWS = 200
 GRID_A, GRID_B = (0.4, 0.5, 0.55, 0.6, 0.7), (0.4, 1.5, 2.6)
-"""Around the constants of all data sets of the paper."""
+"""Grid around the constants of all data sets of the paper."""
 
 
 @dataclass(frozen=True)
 class CountBin:
-    """Labels of ``low`` to ``high`` training rows: how many, true assignments, recall in percent."""
+    """Labels with ``low`` to ``high`` training rows: their number, true assignments and recall in percent."""
 
     low: int
     high: int
@@ -37,12 +37,12 @@ class CountBin:
 
     @property
     def name(self) -> str:
-        """The counts in words."""
+        """The range of counts."""
         return f"{self.low}" if self.low == self.high else f"{self.low}-{self.high}"
 
 
 def recall_by_count(problem: Problem, answers: Sequence[Answer]) -> list[CountBin]:
-    """Give recall@k of labels with 1, 2-3, 4-7, … training rows; only bins with a true assignment."""
+    """Return recall@k of labels with 1, 2-3, 4-7, … training rows; only bins with true assignments."""
     power = np.where(problem.counts > 0, np.frexp(problem.counts.astype(np.float64))[1], 0)
     true = np.bincount(problem.truth.indices, minlength=len(power))
     right = [label_counts(problem.truth, one.labels, one.hits)[2] for one in answers]
@@ -58,7 +58,7 @@ def recall_by_count(problem: Problem, answers: Sequence[Answer]) -> list[CountBi
 
 @dataclass(frozen=True)
 class Bucket:
-    """Suggestions of about the same probability: the mean of it, and how many of how many were right."""
+    """Suggestions of similar probability: the mean probability, and how many of how many were correct."""
 
     probability: float
     right: int
@@ -66,12 +66,12 @@ class Bucket:
 
     @property
     def share(self) -> float:
-        """The part that was right."""
+        """The share that was correct."""
         return self.right / self.pairs
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The part that was right, within the 95 % interval of Wilson (1927)."""
+        """The 95 % interval of the share by Wilson (1927)."""
         z, n, share = 1.96, self.pairs, self.share
         middle = (share + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -79,7 +79,7 @@ class Bucket:
 
 
 def probabilities(side: Side, one: Answer) -> Floats:
-    """Give the probability of each suggestion [rows, k]; 0 for pads."""
+    """Return the probability of each suggestion [rows, k]; 0 for pads."""
     found = np.zeros(one.labels.shape)
     row, place = np.nonzero(one.ranking.own >= 0)
     found[row, place] = side.model.probability(side.X, row, one.ranking.own[row, place])
@@ -87,7 +87,7 @@ def probabilities(side: Side, one: Answer) -> Floats:
 
 
 def reliability(probability: Floats, right: npt.NDArray[np.bool_], buckets: int = 10) -> list[Bucket]:
-    """Sort suggestions into buckets of equal width by their probability; empty ones are left out."""
+    """Group suggestions into probability buckets of equal width; empty buckets are omitted."""
     place = np.minimum((probability * buckets).astype(np.int64), buckets - 1)
     found = []
     for number in range(buckets):
@@ -99,7 +99,7 @@ def reliability(probability: Floats, right: npt.NDArray[np.bool_], buckets: int 
 
 
 def calibration_error(buckets: Sequence[Bucket]) -> float:
-    """Give the mean distance between probability and share of right ones, over all suggestions; percent."""
+    """Return the mean distance between probability and correct share over all suggestions, in percent."""
     pairs = sum(one.pairs for one in buckets)
     off = sum(one.pairs * abs(one.probability - one.share) for one in buckets)
     return 100.0 * off / pairs if pairs else 0.0
@@ -107,14 +107,14 @@ def calibration_error(buckets: Sequence[Bucket]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What single rows cost: node classifiers evaluated, and milliseconds, asked one at a time."""
+    """The cost of single rows: node classifiers evaluated, and milliseconds when searched one at a time."""
 
     evaluations: Ints
     milliseconds: Floats
 
 
 def row_costs(problem: Problem, side: Side, one: Answer) -> Cost:
-    """Time rows alone, on one thread, spread over the data; the best of three, as clocks are disturbed."""
+    """Time single rows, evenly spaced in the data, on one thread; the best of three runs counts."""
     rows = np.unique(np.linspace(0, problem.n_rows - 1, min(TIMED_ROWS, problem.n_rows)).astype(np.int64))
     k = min(problem.k, side.model.n_labels_)
     options: dict[str, Any] = {"tail": one.tail, "propensity": problem.propensity, "n_jobs": 1}
@@ -130,7 +130,7 @@ def row_costs(problem: Problem, side: Side, one: Answer) -> Cost:
 
 @dataclass(frozen=True)
 class LabelChange:
-    """How often a label was found before and after, in how many true rows."""
+    """How often a label was found before and after, and its number of true rows."""
 
     label: int
     count: int
@@ -140,12 +140,12 @@ class LabelChange:
 
     @property
     def gained(self) -> int:
-        """Hits after, less those before."""
+        """Hits after minus hits before."""
         return self.after - self.before
 
 
 def label_changes(problem: Problem, before: Answer, after: Answer) -> list[LabelChange]:
-    """Compare two answers label by label; labels with a true row, the most gained first, rarer ones first."""
+    """Compare two answers per label with true rows; sorted by largest gain, then by rarity."""
     true, _, first = label_counts(problem.truth, before.labels, before.hits)
     _, _, second = label_counts(problem.truth, after.labels, after.hits)
     columns = zip(problem.counts, true, first, second, strict=True)
@@ -155,7 +155,7 @@ def label_changes(problem: Problem, before: Answer, after: Answer) -> list[Label
 
 @dataclass(frozen=True)
 class HardLabel:
-    """A label that is often missed, and the label that stood most often, wrongly, where it was missed."""
+    """A label that is often missed, and the wrong label suggested most often where it was missed."""
 
     change: LabelChange
     instead: int | None
@@ -165,7 +165,7 @@ class HardLabel:
 def hardest_labels(
     problem: Problem, changes: Sequence[LabelChange], after: Answer, most: int
 ) -> list[HardLabel]:
-    """Give labels that the better of two answers finds in less than half of their rows, the worst first."""
+    """Return labels that the better of two answers finds in less than half of their rows, worst first."""
     missed = (one for one in changes if max(one.before, one.after) < HARD_RECALL * one.true)
     known = [one for one in missed if one.count and one.true >= LEAST_TRUE]
     known.sort(key=lambda one: (max(one.before, one.after) / one.true, -one.true, one.label))
@@ -185,8 +185,8 @@ def hardest_labels(
 class Sensitivity:
     """Propensity-scored precision at the largest k for pairs of constants, [A, B]; percent.
 
-    ``plain`` and ``fixed`` are tail 0 and tail 1 as the model's own constants dial it, judged by each pair;
-    ``own`` is tail 1, dialled by the pair that also judges.
+    ``plain`` and ``fixed`` are tail 0 and tail 1 predicted with the model's own constants and evaluated with
+    each pair; ``own`` is tail 1 with the same pair for prediction and evaluation.
     """
 
     a: tuple[float, ...]
@@ -199,15 +199,15 @@ class Sensitivity:
 def sensitivity(
     problem: Problem, side: Side, plain: Answer, rare: Answer, n_jobs: int | None = None
 ) -> Sensitivity:
-    """Judge tail 0 and tail 1 by other constants of the propensity model, and dial by them, too."""
+    """Evaluate tail 0 and tail 1 with other constants of the propensity model, also used for prediction."""
     a = tuple(sorted({*GRID_A, problem.propensity[0]}))
     b = tuple(sorted({*GRID_B, problem.propensity[1]}))
     found = np.empty((3, len(a), len(b)))
     for i, j in np.ndindex(len(a), len(b)):
         constants = (a[i], b[j])
-        worth = problem.worth_by(constants)
+        inverse_propensity = problem.inverse_propensity_with(constants)
         own = rank(problem, side, 1.0, constants, n_jobs).labels
         for place, labels in enumerate((plain.labels, rare.labels, own)):
-            judged = evaluate(problem.truth, labels, inverse_propensity=worth, k=problem.k)
+            judged = evaluate(problem.truth, labels, inverse_propensity=inverse_propensity, k=problem.k)
             found[place, i, j] = judged[f"psp@{problem.k}"]
     return Sensitivity(a, b, *found)

@@ -1,4 +1,4 @@
-"""The sections that call labels by their names: overview, gained and lost, the hardest."""
+"""The sections that list labels by name: overview, gained and lost, hardest labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longleaf.report.sections import Section, draw
 from longleaf.report.study import Study
 
 LISTED = 15
-"""Labels that are named on each side."""
+"""Number of labels listed on each side."""
 
 
 def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) -> dict[str, Difference]:
@@ -23,7 +23,7 @@ def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) 
         problem.truth,
         a.labels,
         b.labels,
-        inverse_propensity=problem.worth,
+        inverse_propensity=problem.inverse_propensity,
         counts=problem.counts,
         k=problem.places,
         n_samples=samples,
@@ -32,10 +32,10 @@ def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) 
 
 
 def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
-    """Give the few numbers that matter, and the dial's effect on them."""
+    """Return the most important metrics and the effect of tail on them."""
     keys = [f"{name}@{at}" for name in ("p", "psp") for at in problem.places]
     keys += [f"{name}_recall@{problem.k}" for name in ("head", "torso", "tail")]
-    parts = []
+    content = []
     for study in studies:
         plain, rare = study.ends
         found = difference(problem, plain, rare, samples, seed)
@@ -43,71 +43,71 @@ def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int
         empty = {f"{one.name}_recall@{problem.k}" for one in plain.bins if not one.is_judged}
         nothing = (NOTHING_TO_FIND,) * 3
         rows = [(_metric(key), *(nothing if key in empty else _cells(found[key]))) for key in keys]
-        parts += [tag("p", _sentence(problem, study, found), class_="headline")]
-        parts += [table(f"overview{study.letter}", headings, rows)]
+        content += [tag("p", _sentence(problem, study, found), class_="headline")]
+        content += [table(f"overview{study.letter}", headings, rows)]
     return Section(
         "overview",
         "At a glance",
-        "p@k is the share of the first k suggestions that is right; psp@k counts rare labels for more, over "
-        "the best reachable; recall@k is the share of the true labels that is found. A change in colour is "
-        "clear: its 95 % interval, in small print, leaves out 0.",
-        body=join(parts),
+        "p@k is the share of the first k suggestions that is correct; psp@k gives rare labels more weight, "
+        "as a share of the best possible; recall@k is the share of the true labels that is found. A coloured "
+        "change is clear: its 95 % interval, in small print, excludes 0.",
+        body=join(content),
     )
 
 
 def against(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
-    """Two models on the same rows: differences with intervals, and the labels that each finds."""
+    """Compare two models on the same rows: differences with intervals, and labels found by only one."""
     a, b = studies
-    parts = []
+    content = []
     for number, tail in ((0, "tail 0"), (-1, "tail 1")):
         found = difference(problem, a.answers[number], b.answers[number], samples, seed)
         rows = [(_metric(key), *_cells(one)) for key, one in found.items() if one.a or one.b]
         name = f"against{tail[-1]}"
-        parts.append(table(name, (f"{tail}, percent", "A", "B", "B less A"), rows))
+        content.append(table(name, (f"{tail}, percent", "A", "B", "B - A"), rows))
     changes = label_changes(problem, a.ends[1], b.ends[1])
     lists = _both_lists(problem, changes, ("A", "B"), ("found by B", "found by A"), "labels-against")
     return Section(
         "against",
         "A against B",
-        f"Both models on the same rows, drawn anew together {samples:,} times (paired bootstrap): a "
-        "difference in colour has an interval without 0. Below: the labels that one finds more often than "
-        "the other, at tail 1.",
-        body=join([tag("div", join(parts), class_="pair"), lists]),
+        f"Both models on the same rows, resampled together {samples:,} times (paired bootstrap). A coloured "
+        "difference has an interval that excludes 0. Below are the labels that one model finds more often "
+        "than the other at tail 1.",
+        body=join([tag("div", join(content), class_="pair"), lists]),
     )
 
 
 def changed(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Name the labels gained and lost between tail 0 and tail 1."""
+    """List the labels gained and lost between tail 0 and tail 1."""
     k = problem.k
     read = (
         f"Each point is a label: how many more of its rows have it among the first {k} at tail 1 than at "
-        "tail 0. A good dial gains on the left (rare) and loses little on the right (frequent); large "
-        "points are several labels."
+        "tail 0. Ideally, labels on the left (rare) gain and those on the right (frequent) lose little; "
+        "large points are several labels."
     )
-    parts = []
+    content = []
     for study in studies:
         if study.letter:
-            parts.append(tag("h3", f"{study.letter}: {study.side.name}"))
+            content.append(tag("h3", f"{study.letter}: {study.side.name}"))
         words = ("gained at tail 1", "lost at tail 1")
-        parts.append(
+        content.append(
             _both_lists(problem, study.changes, ("tail 0", "tail 1"), words, f"changes{study.letter}")
         )
     title = f"Hits in the first {k}, tail 0 to 1"
     return Section(
         "changes",
         "Labels gained and lost",
-        "What turning the dial from 0 to 1 changes, label by label and by name.",
+        "The effect of tail 1 compared with tail 0 on each label.",
         [draw("changes", read, studies, lambda s: plots.gained_and_lost(s.changes, title))],
-        join(parts),
+        join(content),
     )
 
 
 def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Name the labels that are missed most."""
-    parts = []
+    """List the labels that are missed most."""
+    content = []
     for study in studies:
         if study.letter:
-            parts.append(tag("h3", f"{study.letter}: {study.side.name}"))
+            content.append(tag("h3", f"{study.letter}: {study.side.name}"))
         rows = [
             (
                 problem.names[one.change.label],
@@ -121,23 +121,25 @@ def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
         ]
         headings = (
             "label",
-            "most often there instead",
+            "most often suggested instead",
             "training rows",
             "true rows",
             "found, tail 0",
             "tail 1",
         )
         named = table(f"hardest{study.letter}", headings, rows, words=2)
-        none = tag("p", f"Every such label with {LEAST_TRUE} true rows or more is found in half of them.")
-        parts.append(named if rows else none)
+        none = tag(
+            "p", f"Every such label with at least {LEAST_TRUE} true rows is found in at least half of them."
+        )
+        content.append(named if rows else none)
     return Section(
         "hardest",
         "The hardest labels",
-        f"Labels that training knows, with at least {LEAST_TRUE} true rows here, that are found in fewer "
-        "than half of them at either end of the dial, the worst first. “Instead” is the wrong label that "
-        f"most often stood among the first {problem.k} (in brackets: times) where this one was missed at "
-        "tail 1: it may be a near synonym, or the truth may be incomplete.",
-        body=join(parts),
+        f"Labels seen in training, with at least {LEAST_TRUE} true rows here, that are found in less than "
+        "half of them both at tail 0 and at tail 1, worst first. “Instead” is the wrong label that was "
+        f"most often among the first {problem.k} (times in brackets) where this one was missed at "
+        "tail 1: it may be a near synonym, or the true labels may be incomplete.",
+        body=join(content),
     )
 
 
@@ -165,16 +167,16 @@ def _both_lists(
         headings = (title, "training rows", "true rows", f"hits: {columns[0]} → {columns[1]}", "")
         shown = table(f"{name}-{'gained' if sign > 0 else 'lost'}", headings, rows)
         total = sum(one.gained for one in moved)
-        note = f"{len(moved):,} labels in all, {total:+,d} hits; "
+        note = f"{len(moved):,} labels in total, {total:+,d} hits; "
         note += f"the first {min(LISTED, len(moved))} are shown." if moved else "none to show."
         lists.append(tag("div", Html(shown + tag("p", note, class_="note"))))
     return tag("div", join(lists), class_="pair")
 
 
 def _metric(key: str) -> str:
-    """Say ``recall@5, tail`` for ``tail_recall@5``."""
-    part, _, rest = key.partition("_")
-    return f"{rest}, {part}" if rest else key
+    """Return ``recall@5, tail`` for ``tail_recall@5``."""
+    bin_name, _, rest = key.partition("_")
+    return f"{rest}, {bin_name}" if rest else key
 
 
 def _cells(one: Difference) -> tuple[str, str, Html]:
@@ -187,14 +189,14 @@ def _cells(one: Difference) -> tuple[str, str, Html]:
 def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> Html:
     at, k = problem.places[0], problem.k
     first, scored, rare = (found[key] for key in (f"p@{at}", f"psp@{k}", f"tail_recall@{k}"))
-    who = f"{study.letter}: at" if study.letter else "At"
-    right = "the first suggestion is right for" if at == 1 else f"the first {at} suggestions are right in"
+    prefix = f"{study.letter}: at" if study.letter else "At"
+    right = "the first suggestion is correct for" if at == 1 else f"the first {at} suggestions are correct in"
     rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
     change = round(scored.b, 1) - round(scored.a, 1)
     moves = "stays at" if not change else f"{'rises' if change > 0 else 'falls'} from {scored.a:.1f} to"
     tail = f"recall of tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f}&nbsp;%</b>, "
     tail = tail if study.answers[0].bins[2].is_judged else ""
     return Html(
-        f"{who} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. Turned to 1, psp@{k} {moves} "
+        f"{prefix} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. At tail 1, psp@{k} {moves} "
         f"<b>{scored.b:.1f}</b>, {tail}and p@{at} goes to {first.b:.1f}&nbsp;%."
     )

@@ -1,4 +1,4 @@
-"""The page: sections under one another, a list of contents, and nothing from elsewhere."""
+"""The page: sections and a table of contents, without external resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longleaf.report.sections import Plot, Section
 from longleaf.report.study import Progress, Study, make_study
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""What a browser may load for the page: nothing."""
+"""The browser must not load anything for the page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Report:
     sections: list[Section]
 
     def html(self) -> str:
-        """Give the page as one HTML document."""
+        """Return the page as one HTML document."""
         style = files("longleaf.report").joinpath("style.css").read_text("utf-8")
         names = " and ".join(study.side.name for study in self.studies)
         head = join(
@@ -62,7 +62,7 @@ class Report:
         )
 
     def figures(self, forms: Sequence[str] = ("svg", "png")) -> dict[str, bytes]:
-        """Give every plot as a file: contents by file name; those of two models end in -a and -b."""
+        """Return every plot as a file: contents by file name; with two models, names end in -a and -b."""
         found = {}
         for plot in (plot for section in self.sections for plot in section.plots):
             for axes, study in zip(plot.axes, self.studies, strict=True):
@@ -79,32 +79,34 @@ def make_report(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Measure one model or two and draw what was found.
+    """Evaluate one or two models and create the report.
 
     Parameters
     ----------
     problem : Problem
         Models, rows and true labels.
     samples : int
-        How often rows are drawn anew for the bands.
+        Number of bootstrap resamples for the bands.
     seed : int
-        The same number gives the same bands.
+        The same seed gives the same bands.
     n_jobs : int, optional
-        Threads of the predictions; the model's own if left out.
+        Threads for prediction; default: those of the model.
     progress : callable, optional
-        Called now and then with the share that is done.
+        Called from time to time with the share that is done.
     """
     studies = []
     n_sides = len(problem.sides)
     for number, side in enumerate(problem.sides):
         letter = "AB"[number] if n_sides > 1 else ""
 
-        def part(share: float, number: int = number) -> None:
+        def report_share(share: float, number: int = number) -> None:
             if progress is not None:
                 progress((number + share) / n_sides)
 
         studies.append(
-            make_study(problem, side, letter, samples=samples, seed=seed, n_jobs=n_jobs, progress=part)
+            make_study(
+                problem, side, letter, samples=samples, seed=seed, n_jobs=n_jobs, progress=report_share
+            )
         )
     found = [named.overview(problem, studies, samples, seed)]
     if n_sides > 1:
@@ -117,10 +119,10 @@ def make_report(
 
 
 def _header(problem: Problem, studies: Sequence[Study]) -> Html:
-    parts: list[object] = [tag("p", "longleaf report", class_="kicker")]
+    content: list[object] = [tag("p", "longleaf report", class_="kicker")]
     title = " against ".join(study.side.name for study in studies)
-    parts.append(tag("h1", title))
-    parts.append(tag("p", f"judged on {problem.n_rows:,} rows of {problem.data}", class_="sub"))
+    content.append(tag("h1", title))
+    content.append(tag("p", f"evaluated on {problem.n_rows:,} rows of {problem.data}", class_="sub"))
     for study in studies:
         model, side = study.side.model, study.side
         kind = {"plt": "label trees", "br": "one classifier per label"}.get(model.kind, model.kind)
@@ -134,8 +136,8 @@ def _header(problem: Problem, studies: Sequence[Study]) -> Html:
         origin = [(name, value) for name, value in model.origin_.items() if name != "settings"]
         rows = [(name, str(value)) for name, value in origin + settings]
         lead = f"{study.letter}: {facts}" if study.letter else facts
-        parts.append(folded(lead, table(f"settings{study.letter}", ("setting", "value"), rows, words=2)))
-    return join(parts)
+        content.append(folded(lead, table(f"settings{study.letter}", ("setting", "value"), rows, words=2)))
+    return join(content)
 
 
 def _section(section: Section, studies: Sequence[Study]) -> Html:
@@ -152,10 +154,10 @@ def _section(section: Section, studies: Sequence[Study]) -> Html:
         for plot in section.plots
         for axes, study in zip(plot.axes, studies, strict=True)
     ]
-    parts = [tag("h2", section.title), tag("p", section.lead, class_="lead")]
+    content = [tag("h2", section.title), tag("p", section.lead, class_="lead")]
     if figures:
-        parts.append(tag("div", join(figures), class_="plots"))
-    return tag("section", join([*parts, section.body]), id=section.name)
+        content.append(tag("div", join(figures), class_="plots"))
+    return tag("section", join([*content, section.body]), id=section.name)
 
 
 def _plot_name(plot: Plot, study: Study) -> str:

@@ -1,4 +1,4 @@
-"""The plots, each of one model: numbers in, axes out."""
+"""The plots of a model: data in, axes out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BIN_COLOURS = (BLUE, PURPLE, ORANGE)
 DIAL_COLOURS = (BLUE, PURPLE, ORANGE)
 PLACE_COLOURS = (GREEN, BLUE, ORANGE, PURPLE, MUTED)
 FEW = 10
-"""Suggestions below which a share says little; such points are hollow."""
+"""Points for fewer suggestions are hollow, as their share is unreliable."""
 
 
 def frequency(counts: Ints) -> Axes:
     """Draw how often each label occurs in training, the most frequent first."""
-    axes = canvas.new_axes("Labels by frequency", "label, the most frequent first", "training rows")
+    axes = canvas.new_axes("Labels by frequency", "label, most frequent first", "training rows")
     bins = frequency_bins(counts.astype(np.float64))
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
@@ -46,8 +46,8 @@ def frequency(counts: Ints) -> Axes:
 
 
 def dial(answers: Sequence[Answer], name: str, places: Sequence[int], title: str) -> Axes:
-    """Draw a metric at several places against the dial, with its bootstrap bands."""
-    axes = canvas.new_axes(title, "tail dial: popular to rare", "percent")
+    """Draw a metric at several ranks against tail, with bootstrap bands."""
+    axes = canvas.new_axes(title, "tail: popular to rare", "percent")
     tails = [one.tail for one in answers]
     for at, colour in zip(places, PLACE_COLOURS * len(places), strict=False):
         key = f"{name}@{at}"
@@ -60,17 +60,17 @@ def dial(answers: Sequence[Answer], name: str, places: Sequence[int], title: str
 
 
 def bin_recall(answers: Sequence[Answer], k: int) -> Axes:
-    """Draw recall of head, torso and tail at a few settings of the dial, with bootstrap bars."""
+    """Draw recall of head, torso and tail for a few values of tail, with bootstrap bars."""
     axes = canvas.new_axes(f"Recall@{k} of head, torso, tail", "", "percent")
     wide = 0.8 / len(answers)
     for number, (one, colour) in enumerate(zip(answers, DIAL_COLOURS, strict=True)):
-        recall = [part.recall for part in one.bins[:3]]
-        bands = [one.bands[f"{part.name}_recall@{k}"] for part in one.bins[:3]]
+        recall = [group.recall for group in one.bins[:3]]
+        bands = [one.bands[f"{group.name}_recall@{k}"] for group in one.bins[:3]]
         x = np.arange(3) + (number - (len(answers) - 1) / 2) * wide
         axes.bar(x, recall, wide * 0.9, color=colour, alpha=0.75, label=f"tail {one.tail:g}")
         low, high = zip(*bands, strict=True)
         axes.vlines(x, low, high, color=INK, linewidth=1.1)
-    names = [f"{part.name}\n{part.labels:,} labels" for part in answers[0].bins[:3]]
+    names = [f"{group.name}\n{group.labels:,} labels" for group in answers[0].bins[:3]]
     axes.set_xticks(np.arange(3), names)
     axes.grid(axis="x", visible=False)
     canvas.add_legend(axes)
@@ -91,8 +91,8 @@ def count_recall(bins: Sequence[CountBin], tails: Sequence[float], k: int) -> Ax
 
 
 def reliability(series: Mapping[str, Sequence[Bucket]], title: str) -> Axes:
-    """Draw how often suggestions of some probability are right, with Wilson's intervals."""
-    axes = canvas.new_axes(title, "probability, as the model says", "right, as it turned out")
+    """Draw how often suggestions of a given probability are correct, with Wilson intervals."""
+    axes = canvas.new_axes(title, "predicted probability", "share correct")
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     colours = (BLUE, ORANGE) if len(series) == 2 else BIN_COLOURS
     for (label, buckets), colour in zip(series.items(), colours, strict=False):
@@ -114,7 +114,7 @@ def reliability(series: Mapping[str, Sequence[Bucket]], title: str) -> Axes:
 
 
 def nodes(answers: Sequence[Answer], all_nodes: int) -> Axes:
-    """Draw how many node classifiers rows need; the line is a search of everything."""
+    """Draw how many node classifiers rows need; the line marks an exhaustive search."""
     axes = canvas.new_axes("Nodes visited per row", "node classifiers evaluated", "rows")
     values = [np.maximum(one.ranking.evaluations, 1) for one in answers]
     low, high = min(one.min() for one in values), max(max(one.max() for one in values), all_nodes)
@@ -135,10 +135,8 @@ def nodes(answers: Sequence[Answer], all_nodes: int) -> Axes:
 
 
 def row_times(costs: Mapping[str, Cost]) -> Axes:
-    """Draw the time of single rows against the nodes that they needed."""
-    axes = canvas.new_axes(
-        "Time per row, asked alone", "node classifiers evaluated", "milliseconds, one thread"
-    )
+    """Draw the time of single rows against the nodes visited."""
+    axes = canvas.new_axes("Time per single row", "node classifiers evaluated", "milliseconds, one thread")
     for (label, cost), colour in zip(costs.items(), (BLUE, ORANGE), strict=True):
         text = f"{label}: {np.median(cost.milliseconds):.2g} ms (median)"
         x = np.maximum(cost.evaluations, 1)
@@ -152,7 +150,7 @@ def row_times(costs: Mapping[str, Cost]) -> Axes:
 
 
 def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
-    """Draw what each label gained in hits against its frequency; equal points are one larger point."""
+    """Draw the hits gained per label against its frequency; coinciding points are drawn as a larger one."""
     axes = canvas.new_axes(title, "training rows of the label", "hits gained or lost")
     moved = [(max(one.count, 0.7), one.gained) for one in changes if one.gained]
     axes.axhline(0, color=MUTED, linewidth=0.8)
@@ -185,7 +183,7 @@ def grid(
     limits: tuple[float, float],
     signed: bool = False,
 ) -> Axes:
-    """Draw a number for every pair of constants; the frame is the pair of this report."""
+    """Draw a value for every pair of constants; the frame marks the pair of this report."""
     axes = canvas.new_axes(title, "A", "B")
     low, high = limits
     for i, j in np.ndindex(values.shape):

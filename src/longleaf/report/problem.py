@@ -1,4 +1,4 @@
-"""What a report judges: one model or two, and rows with their true labels."""
+"""The input of a report: one or two models, and rows with true labels."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A model and how it sees the rows.
+    """A model and the rows as it reads them.
 
     Attributes
     ----------
     name : str
-        What the report calls it, such as the path of its folder.
+        Its name in the report, such as the path of its folder.
     model : PLT or BR
     X : matrix [rows, features]
     number : int64 array [labels of the model]
-        The common number of each of its own labels.
+        The common number of each of its labels.
     tagger : Tagger, optional
-        Where the model is one of texts.
+        For a model of texts.
     texts : list of str
         The texts of the rows, for a tagger.
     """
@@ -49,12 +49,12 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows and true labels, in numbers that all sides share: those of the first model come first.
+    """Rows and true labels, in a numbering common to all sides: labels of the first model come first.
 
     Attributes
     ----------
     data : str
-        What the report calls the rows.
+        The name of the rows in the report.
     sides : tuple of one or two Side
     truth : csr_array [rows, labels]
     names : list of str
@@ -62,9 +62,9 @@ class Problem:
     ids : list of str or None
         The id of every row that has one.
     propensity : Constants
-        A and B, of the dial and of the judge.
+        A and B, for prediction and evaluation.
     places : ints
-        How many suggestions are judged, in rising order.
+        Ranks at which suggestions are evaluated, ascending.
     """
 
     data: str
@@ -76,22 +76,22 @@ class Problem:
     places: tuple[int, ...] = (1, 3, 5)
 
     def __post_init__(self) -> None:
-        """Put the true labels in order, as hits are looked up in them."""
+        """Sort the true labels, because hits are looked up in them."""
         object.__setattr__(self, "truth", check_labels(self.truth, name="truth"))
 
     @property
     def k(self) -> int:
-        """The most suggestions that are judged."""
+        """The largest rank that is evaluated."""
         return self.places[-1]
 
     @property
     def n_rows(self) -> int:
-        """How many rows are judged."""
+        """The number of rows."""
         return int(self.truth.shape[0])
 
     @cached_property
     def counts(self) -> Ints:
-        """Training rows of each label, as the first model saw them; 0 for labels that it does not know."""
+        """Training rows of each label, as seen by the first model; 0 for labels unknown to it."""
         counts = np.zeros(self.truth.shape[1], np.int64)
         counts[self.sides[0].number] = self.sides[0].model.label_counts_
         return counts
@@ -102,10 +102,10 @@ class Problem:
         return frequency_bins(self.counts.astype(np.float64))
 
     @cached_property
-    def worth(self) -> Floats:
-        """What a hit on each label is worth to the judge, the same for both sides."""
-        return self.worth_by(self.propensity)
+    def inverse_propensity(self) -> Floats:
+        """The inverse propensity of each label for the evaluation, the same for both sides."""
+        return self.inverse_propensity_with(self.propensity)
 
-    def worth_by(self, constants: tuple[float, float]) -> Floats:
-        """Give the worth of hits by other constants."""
+    def inverse_propensity_with(self, constants: tuple[float, float]) -> Floats:
+        """Return the inverse propensities for other constants."""
         return inverse_propensity_from_counts(self.counts, self.sides[0].model.n_rows_, *constants)

@@ -1,4 +1,4 @@
-"""The sections of a report: what each plot shows, how to read it, and its numbers."""
+"""The sections of a report: plots, how to read them, and their numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EMPTY = Html("")
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """The same plot of every model, and how to read it in a sentence."""
+    """The same plot for every model, and a sentence on how to read it."""
 
     name: str
     read: str
@@ -29,7 +29,7 @@ class Plot:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading, what it is about, plots, and what stands below them."""
+    """A heading, a lead text, plots, and what follows them."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class Section:
 
 
 def draw(name: str, read: str, studies: Sequence[Study], one: Callable[[Study], Axes]) -> Plot:
-    """Draw a plot for every model, all with the same axes, and name the model where there are two."""
+    """Draw a plot for every model with the same axis limits; with two models, titles name the model."""
     drawn = [one(study) for study in studies]
     canvas.share_limits(drawn)
     for axes, study in zip(drawn, studies, strict=True):
@@ -49,9 +49,9 @@ def draw(name: str, read: str, studies: Sequence[Study], one: Callable[[Study], 
 
 
 def long_tail(problem: Problem, studies: Sequence[Study]) -> Section:
-    """How often labels occur."""
+    """Show how often labels occur."""
     read = (
-        "Each point is a label. A straight fall on these two logarithmic axes is a long tail: "
+        "Each point is a label. A straight line falling on the two logarithmic axes is a long tail: "
         "a few labels have most of the training rows, and most labels have few."
     )
     rows = [
@@ -64,25 +64,25 @@ def long_tail(problem: Problem, studies: Sequence[Study]) -> Section:
         for study in studies[:1]
         for one in study.answers[0].bins
     ]
-    headings = ("labels", "number", "training rows each", "% of the true labels judged here")
+    headings = ("labels", "number", "training rows each", "% of the true labels evaluated here")
     return Section(
         "labels",
         "The long tail",
         "The head is the fewest labels that hold half of all training assignments, head and torso hold "
-        "80 %, and the tail is the rest, the rarest always. Unseen labels are only in the rows judged here; "
-        "nobody can find them, and they count as missed.",
+        "80 %, and the tail is the rest, the rarest always. Unseen labels occur only in the rows "
+        "evaluated here; they cannot be found and count as missed.",
         [draw("label-frequency", read, studies, lambda s: plots.frequency(s.side.model.label_counts_))],
         table("frequency", headings, rows),
     )
 
 
 def dial(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Quality against the tail dial."""
+    """Show quality against tail."""
     places = problem.places
-    p = "The share of the first k suggestions that is right: where it falls, that is the price of the dial."
+    p = "The share of the first k suggestions that is correct. Its fall is the cost of a higher tail."
     psp = (
-        "The same, but a rare label counts for more (its inverse propensity), over the best reachable. "
-        "Where it rises, that is what the dial buys."
+        "The same, but rare labels have more weight (their inverse propensity), as a share of the best "
+        "possible. Its rise is the benefit of a higher tail."
     )
     drawn = [
         draw("precision", p, studies, lambda s: plots.dial(s.answers, "p", places, "Precision")),
@@ -106,21 +106,21 @@ def dial(problem: Problem, studies: Sequence[Study]) -> Section:
     return Section(
         "dial",
         "The tail dial",
-        "One model, asked eleven times: at 0 it names the likeliest labels, at 1 rare labels count for more. "
-        "Bands hold 95 % of resamples of the rows (bootstrap): where bands are far apart, other rows would "
-        "hardly turn the order round.",
+        "One model with eleven values of tail: at 0 it suggests the most probable labels, at 1 rare labels "
+        "have more weight. Bands contain 95 % of bootstrap resamples of the rows: where bands are far apart, "
+        "the order is unlikely to change on other rows.",
         drawn,
         join(tables),
     )
 
 
 def recall(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Recall by frequency."""
+    """Show recall by frequency."""
     k = problem.k
-    bars = f"How many of the true labels of each kind are among the first {k}; the thin bars are 95 % bands."
+    bars = f"The share of the true labels of each kind among the first {k}; thin bars are 95 % bands."
     lines = (
-        "The same in finer steps of frequency, each twice as high as the one before: "
-        "look where the curve begins to rise, that many examples a label needs."
+        "The same in finer steps of frequency, doubling each time: the curve rises where labels have "
+        "enough training rows."
     )
     drawn = [
         draw("recall-bins", bars, studies, lambda s: plots.bin_recall(s.shown, k)),
@@ -144,18 +144,18 @@ def recall(problem: Problem, studies: Sequence[Study]) -> Section:
         ]
         numbers = table(f"recall{study.letter}", ("labels", "number", *tails), rows)
         tables.append(folded(_titled(f"The numbers: recall@{k} in percent", study), numbers))
-    lead = "Averages are ruled by frequent labels; here, labels of different frequency are judged apart."
+    lead = "Averages are dominated by frequent labels; here, labels are evaluated separately by frequency."
     return Section("recall", "Frequent and rare labels", lead, drawn, join(tables))
 
 
 def reliability(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Whether probabilities can be believed."""
+    """Show whether probabilities are calibrated."""
     whole = (
-        "Of all suggestions that the model gave about this probability, how many were right; on the dashed "
-        "line probabilities are true, below it the model is too sure of itself, above it too shy. "
+        "How many of the suggestions with about this probability were correct. On the dashed line "
+        "probabilities are calibrated, below it the model is overconfident, above it underconfident. "
         f"Hollow points stand for fewer than {plots.FEW} suggestions."
     )
-    apart = "The suggestions of both settings of the dial, apart for frequent and rare labels."
+    apart = "The suggestions for both values of tail, by frequency of the label."
     drawn = [
         draw("reliability", whole, studies, lambda s: plots.reliability(s.by_dial, "Reliability by dial")),
         draw(
@@ -170,23 +170,23 @@ def reliability(problem: Problem, studies: Sequence[Study]) -> Section:
         for study in studies
         for name, buckets in (study.by_dial | study.by_bin).items()
     ]
-    headings = ("suggestions", "number", "mean probability, %", "right, %", "off by, points")
+    headings = ("suggestions", "number", "mean probability, %", "correct, %", "error, points")
     lead = (
         "A threshold or an expected gain is only as good as the probabilities. The last column is the mean "
-        "distance between a suggestion's probability and the share of right ones near it."
+        "distance between the probability of suggestions and the share of them that is correct."
     )
     return Section(
-        "reliability", "Can the probabilities be believed?", lead, drawn, table("calibration", headings, rows)
+        "reliability", "Are the probabilities calibrated?", lead, drawn, table("calibration", headings, rows)
     )
 
 
 def cost(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Nodes and time."""
+    """Show nodes visited and time."""
     nodes = (
         "How many node classifiers were evaluated to find a row's provably best labels; the dashed line is "
-        "what looking at every label would take."
+        "an exhaustive search."
     )
-    times = "Each point is a row asked alone: the more nodes a row needs, the longer it takes."
+    times = "Each point is a row searched alone: the more nodes a row needs, the longer it takes."
     drawn = [
         draw("nodes", nodes, studies, lambda s: plots.nodes(s.ends, s.n_nodes)),
         draw("time", times, studies, lambda s: plots.row_times(s.costs)),
@@ -207,28 +207,26 @@ def cost(problem: Problem, studies: Sequence[Study]) -> Section:
                 )
             )
     headings = (
-        "dial", "nodes, mean", "95 % need at most", "% of all nodes", "ms a row, all at once",
+        "dial", "nodes, mean", "95 % need at most", "% of all nodes", "ms per row, all at once",
         "ms alone, median", "ms alone, 95 %",
     )  # fmt: skip
-    lead = (
-        "Search stops as soon as nothing better can follow. Times are of the machine that wrote this report."
-    )
-    return Section("cost", "What a row costs", lead, drawn, table("costs", headings, rows))
+    lead = "Search stops as soon as no better label can follow. Times are from the machine that made it."
+    return Section("cost", "Cost per row", lead, drawn, table("costs", headings, rows))
 
 
 def constants(problem: Problem, studies: Sequence[Study]) -> Section:
-    """Sensitivity to A and B."""
+    """Show the sensitivity to A and B."""
     k = problem.k
     own = [study.sensitivity.own for study in studies]
     gains = [study.sensitivity.fixed - study.sensitivity.plain for study in studies]
     limits = min(one.min() for one in own), max(one.max() for one in own)
     most = max(float(np.abs(one).max()) for one in gains)
     read_own = (
-        f"psp@{k} at tail 1 if both the dial and the judge use these constants; the frame is this report's."
+        f"psp@{k} at tail 1 if prediction and evaluation use these constants; the frame marks this report's."
     )
     read_gain = (
-        f"What tail 1, dialled as in this report, gains in psp@{k} over tail 0 if the judge believes in "
-        "other constants: where all are above 0, the gain does not hang on the choice."
+        f"The gain in psp@{k} of tail 1, predicted as in this report, over tail 0 when evaluated with "
+        "other constants: where all values are above 0, the gain does not depend on the choice."
     )
 
     def drawn(study: Study, values: Floats, title: str, scale: tuple[float, float], signed: bool) -> Axes:
@@ -247,8 +245,8 @@ def constants(problem: Problem, studies: Sequence[Study]) -> Section:
     ]
     return Section(
         "constants",
-        "Does it hang on A and B?",
-        "What a rare label is worth comes from a model of how often annotators forget labels, with two "
+        "Sensitivity to A and B",
+        "The weight of rare labels comes from a model of how often annotators miss labels, with two "
         f"constants. This report uses A = {problem.propensity[0]:g} and B = {problem.propensity[1]:g}; "
         "a larger A favours rare labels more.",
         plots_of_both,
@@ -257,7 +255,7 @@ def constants(problem: Problem, studies: Sequence[Study]) -> Section:
 
 
 def _pair_table(study: Study, k: int) -> Html:
-    """Give the numbers behind both plots of the constants."""
+    """Return the numbers behind both plots of the constants."""
     found = study.sensitivity
     rows = [
         (
@@ -267,10 +265,10 @@ def _pair_table(study: Study, k: int) -> Html:
         for i, j in np.ndindex(found.own.shape)
     ]
     headings = (
-        "judged by A, B",
+        "evaluated with A, B",
         "tail 0",
-        "tail 1, dialled as in this report",
-        "tail 1, dialled by this pair",
+        "tail 1, constants of this report",
+        "tail 1, constants of this row",
     )
     return folded(
         _titled(f"The numbers: psp@{k} in percent", study), table(f"pairs{study.letter}", headings, rows)
@@ -291,8 +289,8 @@ def _banded(value: float, band: tuple[float, float]) -> Html:
 
 
 def _calibration(buckets: Sequence[Bucket]) -> tuple[str, ...]:
-    """Give the number of suggestions, their mean probability, the share of right ones and the error."""
+    """Return the number of suggestions, their mean probability, the share of correct ones and the error."""
     pairs = max(sum(one.pairs for one in buckets), 1)
-    said = 100.0 * sum(one.pairs * one.probability for one in buckets) / pairs
+    predicted = 100.0 * sum(one.pairs * one.probability for one in buckets) / pairs
     right = 100.0 * sum(one.right for one in buckets) / pairs
-    return f"{pairs:,}", f"{said:.1f}", f"{right:.1f}", f"{calibration_error(buckets):.2f}"
+    return f"{pairs:,}", f"{predicted:.1f}", f"{right:.1f}", f"{calibration_error(buckets):.2f}"

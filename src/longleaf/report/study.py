@@ -1,4 +1,4 @@
-"""All that a report says of one model, measured before anything is drawn."""
+"""All measurements of one model, made before anything is drawn."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ HARDEST = 15
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What was measured of one side.
+    """The measurements of one side.
 
     Attributes
     ----------
     side : Side
     letter : str
-        ``A`` or ``B`` where there are two.
+        ``A`` or ``B`` if there are two models, otherwise empty.
     answers : list of Answer
-        Along the dial, from 0 to 1.
+        For increasing values of tail, from 0 to 1.
     count_bins : list of CountBin
-        Recall by training rows, at the settings of ``shown``.
+        Recall by training rows, for the answers of ``shown``.
     by_dial, by_bin : dict of str to list of Bucket
-        Reliability of the suggestions at tail 0 and 1; and of both together, apart for head, torso and tail.
+        Reliability of the suggestions at tail 0 and 1, and of both together for head, torso and tail.
     costs : dict of str to Cost
-        What single rows cost at tail 0 and 1.
+        The cost of single rows at tail 0 and 1.
     changes : list of LabelChange
-        From tail 0 to tail 1.
+        Changes from tail 0 to tail 1.
     hardest : list of HardLabel
     sensitivity : Sensitivity
     """
@@ -52,17 +52,17 @@ class Study:
 
     @property
     def shown(self) -> list[Answer]:
-        """The settings 0, 0.5 and 1."""
+        """The answers for tail 0, 0.5 and 1."""
         return [self.answers[0], self.answers[len(self.answers) // 2], self.answers[-1]]
 
     @property
     def ends(self) -> list[Answer]:
-        """The settings 0 and 1."""
+        """The answers for tail 0 and 1."""
         return [self.answers[0], self.answers[-1]]
 
     @property
     def n_nodes(self) -> int:
-        """The nodes that have a classifier: all but the roots."""
+        """The number of nodes with a classifier: all but the roots."""
         return sum(tree.n_nodes - 1 for tree in self.side.model.trees_)
 
 
@@ -76,7 +76,7 @@ def make_study(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> Study:
-    """Ask one model all questions of a report."""
+    """Measure one model."""
     answers = []
     for place, tail in enumerate(TAILS):
         answers.append(answer(problem, side, tail, samples=samples, seed=seed, n_jobs=n_jobs))
@@ -108,12 +108,12 @@ Reliability = dict[str, list[measures.Bucket]]
 def _reliabilities(
     problem: Problem, side: Side, plain: Answer, rare: Answer
 ) -> tuple[Reliability, Reliability]:
-    """Judge the probabilities of all suggestions: by dial, and each pair once by the label's frequency."""
+    """Measure the reliability of all suggestions, by tail and (each pair once) by the label's frequency."""
     by_dial, labels, probability, hits = {}, [], [], []
     for one in (plain, rare):
         found, given = measures.probabilities(side, one), one.labels >= 0
         by_dial[f"tail {one.tail:g}"] = measures.reliability(found[given], one.hits[given])
-        if one is rare:  # what tail 0 suggested, too, has been counted
+        if one is rare:  # skip what tail 0 also suggested
             given = given & ~(one.labels[:, :, None] == plain.labels[:, None, :]).any(axis=2)
         labels.append(one.labels[given])
         probability.append(found[given])

@@ -1,4 +1,4 @@
-"""A model behind HTTP: suggestions, a page to try them on, metrics and hot reload.
+"""An HTTP service for a model: suggestions, a web page to try them, metrics and hot reload.
 
-Needs the extra ``serve``. `longleaf.server.process.run` starts it; the command line is ``longleaf serve``.
+Requires the extra ``serve``. `longleaf.server.process.run` starts it, and so does ``longleaf serve``.
 """

@@ -1,4 +1,4 @@
-"""Answers as JSON; every error of the service is written here, so none of them quotes a request at length."""
+"""JSON responses. Every error of the service is written here, so none quotes a request at length."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 MOST_CHARACTERS = 320
-"""Of an error's sentence; of a longer one the middle is cut out, which is what it quotes."""
+"""Maximum length of an error message; from a longer one the middle, which quotes the request, is cut."""
 END_CHARACTERS = 100
 CUT = " … "
 
 
 def brief(sentence: str) -> str:
-    """Return a sentence of bounded length, with its beginning and its end."""
+    """Shorten a sentence to a bounded length, keeping its beginning and end."""
     if len(sentence) <= MOST_CHARACTERS:
         return sentence
     return sentence[: MOST_CHARACTERS - END_CHARACTERS - len(CUT)] + CUT + sentence[-END_CHARACTERS:]
 
 
 def error_body(sentence: str) -> bytes:
-    """Return the JSON of an error. It is ASCII: a sentence may quote what UTF-8 cannot hold."""
+    """Return the JSON of an error, in ASCII: a sentence may quote what UTF-8 cannot encode."""
     return json.dumps({"error": brief(sentence)}).encode("ascii")
 
 
 def error_answer(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error as an answer."""
+    """Return an error response."""
     return Response(error_body(sentence), status, headers, media_type="application/json")

@@ -1,4 +1,4 @@
-"""The routes."""
+"""The routes of the service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from longleaf.server import metrics
 from longleaf.server.answers import error_answer
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.feedback import FeedbackFile
-from longleaf.server.guard import CLOSED, INTERNAL, WRONG_INSIDE, Guard, KeyCheck
+from longleaf.server.guard import CLOSED, INTERNAL, INTERNAL_ERROR, Guard, KeyCheck
 from longleaf.server.page import page_routes
 from longleaf.server.reader import stop_if_abandoned, while_connected
 from longleaf.server.requests import (
@@ -42,13 +42,13 @@ from longleaf.server.tree_view import TreeView
 TIMEOUT, TOO_LARGE, WRONG_TYPE = 408, 413, 415
 MOST_TAGS = 100
 CLOSE = {"Connection": "close"}
-"""For an answer that comes before the end of its request: the rest is not waited for."""
+"""Header of a response sent before the request was read to its end; the rest is not read."""
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
 def create_app(service: Service) -> ASGIApp:
-    """Make the ASGI application of one worker."""
+    """Create the ASGI application of one worker."""
     posts = {"suggest": suggest, "explain": explain, "tree": tree, "reload": reload}
     if service.feedback is not None:
         posts["feedback"] = feedback
@@ -76,10 +76,10 @@ def create_app(service: Service) -> ASGIApp:
 
 
 def _middleware(service: Service) -> Sequence[Middleware]:
-    settings, wanted = service.settings, []
+    settings, layers = service.settings, []
     if settings.cors:
         headers = ["authorization", "content-type", "x-api-key"]
-        wanted.append(
+        layers.append(
             Middleware(
                 CORSMiddleware,
                 allow_origins=list(settings.cors),
@@ -88,8 +88,8 @@ def _middleware(service: Service) -> Sequence[Middleware]:
             )
         )
     if settings.api_keys:
-        wanted.append(Middleware(KeyCheck, keys=settings.api_keys))
-    return wanted
+        layers.append(Middleware(KeyCheck, keys=settings.api_keys))
+    return layers
 
 
 def _bound(handler: Handler, service: Service) -> Callable[[Request], Awaitable[Response]]:
@@ -107,17 +107,17 @@ def _bound(handler: Handler, service: Service) -> Callable[[Request], Awaitable[
 
 async def suggest(service: Service, request: Request) -> Response:
     """Suggest tags."""
-    asked = await _body(service, request)
-    wish = SuggestRequest.parse(asked, service.engine, service.settings.limits)
-    request.scope["longleaf"] = {"rows": wish.n_rows, "k": wish.query.k, "explain": wish.explain}
-    return _json(await while_connected(request, service.suggest(wish)))
+    body = await _body(service, request)
+    parsed = SuggestRequest.parse(body, service.engine, service.settings.limits)
+    request.scope["longleaf"] = {"rows": parsed.n_rows, "k": parsed.query.k, "explain": parsed.explain}
+    return _json(await while_connected(request, service.suggest(parsed)))
 
 
 async def explain(service: Service, request: Request) -> Response:
-    """Say which words spoke for a tag, and where they stand."""
-    asked = await _body(service, request)
-    check_fields(asked, ("text", "tag"))
-    text, tag = required(asked, "text", str), required(asked, "tag", str)
+    """Explain a tag by the words of the text, and where they occur."""
+    body = await _body(service, request)
+    check_fields(body, ("text", "tag"))
+    text, tag = required(body, "text", str), required(body, "tag", str)
     engine = service.engine
     engine.needs_texts()
     check_explained([text], service.settings.limits)
@@ -143,11 +143,11 @@ def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
 
 
 async def tree(service: Service, request: Request) -> Response:
-    """Show a node of a label tree."""
-    asked = await _body(service, request)
-    check_fields(asked, ("tree", "node", "text"))
-    tree, node = (required({"tree": 0, "node": 0} | asked, name, int) for name in ("tree", "node"))
-    text = None if asked.get("text") is None else required(asked, "text", str)
+    """Describe a node of a label tree."""
+    body = await _body(service, request)
+    check_fields(body, ("tree", "node", "text"))
+    tree, node = (required({"tree": 0, "node": 0} | body, name, int) for name in ("tree", "node"))
+    text = None if body.get("text") is None else required(body, "text", str)
     if text is not None:
         service.engine.needs_texts()
     work = service.reader.run(lambda: TreeView(service.engine, tree, node, text).to_json())
@@ -155,21 +155,21 @@ async def tree(service: Service, request: Request) -> Response:
 
 
 async def feedback(service: Service, request: Request) -> Response:
-    """Keep accepted and rejected suggestions."""
-    asked, file = await _body(service, request), service.feedback
+    """Store accepted and rejected suggestions."""
+    body, file = await _body(service, request), service.feedback
     assert isinstance(file, FeedbackFile)
-    line = await service.reader.run(file.add, asked, service.engine)
+    line = await service.reader.run(file.add, body, service.engine)
     return _json({"accepted": len(line["tags"]), "rejected": len(line["rejected"])})
 
 
 async def reload(service: Service, request: Request) -> Response:
-    """Take up a new model in all workers."""
+    """Reload the model in all workers."""
     await _bytes(service, request)
     return _json(await while_connected(request, service.reload_all()))
 
 
 async def model(service: Service, request: Request) -> Response:
-    """Say what is served."""
+    """Describe the model that is served."""
     return _json(service.facts())
 
 
@@ -188,26 +188,26 @@ async def tags(service: Service, request: Request) -> Response:
 
 
 async def healthz(service: Service, request: Request) -> Response:
-    """Say that the process answers."""
+    """Report that the process responds."""
     return _json({"status": "ok"})
 
 
 async def readyz(service: Service, request: Request) -> Response:
-    """Say whether new requests are welcome."""
+    """Report whether the service accepts new requests."""
     if service.draining:
         raise Refusal(UNAVAILABLE, "The service is shutting down.")
     return _json({"status": "ready", "model": service.engine.version})
 
 
 async def prometheus(service: Service, request: Request) -> Response:
-    """Give the counts of all workers."""
+    """Return the metrics of all workers."""
     engine = service.engine
     page = metrics.render(service.slot.board, engine.version, engine.model.n_labels_)
     return Response(page, headers={"content-type": metrics.CONTENT_TYPE})
 
 
 async def openapi(service: Service, request: Request) -> Response:
-    """Describe all this."""
+    """Return the OpenAPI description."""
     described = json.loads(files("longleaf.server").joinpath("openapi.json").read_text("utf-8"))
     described["info"]["version"] = __version__
     if service.feedback is None:
@@ -216,27 +216,27 @@ async def openapi(service: Service, request: Request) -> Response:
 
 
 async def _body(service: Service, request: Request) -> JsonObject:
-    """Read the JSON object of a request, never more than the limit."""
+    """Read the JSON object of a request, reading at most the limit."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":  # no form of another site's page can send this
+    if kind != "application/json":  # forms on other sites cannot send this type
         raise Refusal(WRONG_TYPE, f"Content-Type must be application/json; got {kind or 'none'}.")
     return read_json(await _bytes(service, request))
 
 
 async def _bytes(service: Service, request: Request) -> bytes:
-    most, parts, size = service.settings.limits.body_bytes, [], 0
+    most, chunks, size = service.settings.limits.body_bytes, [], 0
     if _exceeds(request.headers.get("content-length", "0"), most):
         raise _too_large(most)
-    async for part in request.stream():
-        size += len(part)
+    async for chunk in request.stream():
+        size += len(chunk)
         if size > most:
             raise _too_large(most)
-        parts.append(part)
-    return b"".join(parts)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _exceeds(digits: str, most: int) -> bool:
-    """Tell whether digits of a header, perhaps thousands, are a number above the limit."""
+    """Return whether the digits of a header, possibly thousands, are a number above the limit."""
     digits, limit = digits.strip().lstrip("0"), str(most)
     return digits.isdecimal() and (len(digits), digits) > (len(limit), limit)
 
@@ -260,8 +260,8 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=CLOSED)  # for the log: nobody reads it
+    return Response(status_code=CLOSED)  # only for the log: the client is gone
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    return error_answer(INTERNAL, WRONG_INSIDE)
+    return error_answer(INTERNAL, INTERNAL_ERROR)

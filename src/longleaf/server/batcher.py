@@ -1,7 +1,7 @@
-"""Requests that arrive together are searched together; a lone one never waits for company.
+"""Batching: waiting requests are searched together, and a single one never waits for others.
 
-There is one searcher. Whenever it is free and something is queued, it takes all of it. So the batches grow
-with the load by themselves, and there is no waiting time to set.
+There is one searcher. Whenever it is free and requests are queued, it takes all of them. Batches therefore
+grow with the load, and there is no waiting time to configure.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from longleaf.server.settings import Refusal
 
 TOO_MANY = 429
 MOST_ROWS = 512
-"""Rows of one batch, unless a single request has more: the next batch should not wait too long."""
+"""Maximum rows of a batch, unless a single request has more; bounds the wait of the next batch."""
 
 Suggestions = list[list[dict[str, Any]]]
 
 
 @dataclass(eq=False)
 class Job:
-    """A request that waits, and where its answer goes."""
+    """A waiting request and the future of its result."""
 
     request: SuggestRequest
     answer: asyncio.Future[Suggestions]
@@ -40,9 +40,9 @@ class Batcher:
     Parameters
     ----------
     most_waiting : int
-        Rows that may wait; a request beyond them is refused.
+        Maximum number of waiting rows; requests beyond it are rejected.
     observe : callable, optional
-        Called after each batch, in the event loop, with its rows and seconds.
+        Called in the event loop after each batch, with its number of rows and seconds.
     """
 
     def __init__(self, most_waiting: int, observe: Callable[[int, float], None] | None = None) -> None:
@@ -50,7 +50,7 @@ class Batcher:
         self._queue: deque[Job] = deque()
         self._searcher = ThreadPoolExecutor(1, "longleaf-searcher")
         self._busy = False
-        self._running: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
+        self._running: asyncio.Task[None] | None = None  # asyncio keeps only a weak reference to tasks
         self.waiting_rows = 0
 
     async def suggest(self, request: SuggestRequest) -> Suggestions:
@@ -58,18 +58,18 @@ class Batcher:
         if self._queue and self.waiting_rows + request.n_rows > self._most_waiting:
             raise Refusal(
                 TOO_MANY,
-                f"At most {self._most_waiting} rows may wait here; {self.waiting_rows} do: try again soon.",
+                f"At most {self._most_waiting} rows may wait; {self.waiting_rows} do: try again soon.",
                 {"Retry-After": "1"},
             )
         loop = asyncio.get_running_loop()
         job = Job(request, loop.create_future())
         self._queue.append(job)
         self.waiting_rows += request.n_rows
-        loop.call_soon(self._begin)  # after those that arrived in the same moment
+        loop.call_soon(self._begin)  # after other requests of the same loop iteration
         return await job.answer
 
     def close(self) -> None:
-        """Let the searcher end what it is doing, and end."""
+        """Let the searcher finish its current batch, then stop it."""
         self._searcher.shutdown()
 
     def _begin(self) -> None:
@@ -80,7 +80,7 @@ class Batcher:
         while self._queue and (not jobs or rows + self._queue[0].request.n_rows <= MOST_ROWS):
             job = self._queue.popleft()
             self.waiting_rows -= job.request.n_rows
-            if not job.answer.done():  # its caller may have given up
+            if not job.answer.done():  # its client may have disconnected
                 jobs.append(job)
                 rows += job.request.n_rows
         if jobs:
@@ -93,7 +93,7 @@ class Batcher:
         try:
             loop = asyncio.get_running_loop()
             answers = await loop.run_in_executor(self._searcher, search_together, requests)
-        except Exception as error:  # nobody may be left waiting
+        except Exception as error:  # every waiting request must get a result
             answers = [error] * len(jobs)
         self._busy = False
         self._begin()
@@ -109,7 +109,7 @@ class Batcher:
 
 
 def search_together(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
-    """Answer requests, those that ask for the same thing in one search; a failure stays with its request."""
+    """Answer requests; those with the same key share a search, and an error affects only its own request."""
     groups: dict[str, list[int]] = {}
     for place, request in enumerate(requests):
         groups.setdefault(request.key, []).append(place)
@@ -132,9 +132,9 @@ def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
     found = first.engine.suggest(X, first.query)
-    parts: list[Suggestions | BaseException] = []
+    results: list[Suggestions | BaseException] = []
     begin = 0
     for request in requests:
-        parts.append(found[begin : begin + request.n_rows])
+        results.append(found[begin : begin + request.n_rows])
         begin += request.n_rows
-    return parts
+    return results

@@ -1,4 +1,4 @@
-"""Numbers that the workers share: each writes its own row, anyone may read them all.
+"""Counters in shared memory: each worker writes its own row, and all processes read them all.
 
 The memory is mapped before the workers are forked. A row has one writer, the worker's event loop, and every
 number is one aligned word, so nothing needs a lock.
@@ -26,13 +26,14 @@ PATHS = (
     "other",
 )
 STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 431, 500, 503, 507, 0)
-"""0 is any other."""
+"""Status 0 stands for any other."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "asked", "search_seconds", "starts")
-ORDERS = ("wanted", "copied", "answered", "failed", "failures")
-"""The supervisor's numbers: the version that all workers are to have, that of the last copy, how many
-requests to reload (``asked``, over the workers) have an outcome, whether the last failed, how many did."""
+GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "requested", "search_seconds", "starts")
+ORDERS = ("target", "copied", "answered", "failed", "failures")
+"""Numbers written by the supervisor: the version that all workers must load, the version of the last copy,
+the number of finished reload requests (of ``requested_reloads``), whether the last one failed, and how many
+failed."""
 
 
 _PLACES = {path: place for place, path in enumerate(PATHS)}
@@ -45,15 +46,15 @@ class Board:
     Parameters
     ----------
     workers : int
-        How many rows.
+        Number of rows.
 
     Attributes
     ----------
     requests : float64 array [workers, paths, statuses]
     seconds : float64 array [workers, paths, len(SECONDS) + 2]
-        Per bucket, then the sum.
+        Counts per bucket, then the sum.
     batches : float64 array [workers, len(ROWS) + 2]
-        As many, of the rows of a batch.
+        The same for the number of rows of a batch.
     gauges : float64 array [workers, gauges]
     orders : float64 array [orders]
         Written by the supervisor; ``copied`` by the process that copies a model for it.
@@ -69,9 +70,9 @@ class Board:
         }
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         memory = np.frombuffer(mmap.mmap(-1, 8 * sum(sizes)), np.float64)
-        parts = np.split(memory, np.cumsum(sizes)[:-1])
+        arrays = np.split(memory, np.cumsum(sizes)[:-1])
         self.requests, self.seconds, self.batches, self.gauges, self.orders = (
-            part.reshape(shape) for part, shape in zip(parts, shapes.values(), strict=True)
+            array.reshape(shape) for array, shape in zip(arrays, shapes.values(), strict=True)
         )
         self.workers = workers
 
@@ -84,14 +85,14 @@ class Board:
         self.orders[ORDERS.index(name)] = value
 
     @property
-    def asked(self) -> float:
-        """How often a reload was asked for, over the workers."""
-        return float(self.gauges[:, GAUGES.index("asked")].sum())
+    def requested_reloads(self) -> float:
+        """The number of requested reloads, over all workers."""
+        return float(self.gauges[:, GAUGES.index("requested")].sum())
 
     @property
     def agree(self) -> bool:
-        """Whether all workers have the version that they are to have."""
-        return bool((self.gauges[:, GAUGES.index("version")] == self.order("wanted")).all())
+        """Whether all workers have the version that the supervisor ordered."""
+        return bool((self.gauges[:, GAUGES.index("version")] == self.order("target")).all())
 
 
 class Slot:
@@ -99,12 +100,12 @@ class Slot:
 
     def __init__(self, board: Board, worker: int) -> None:
         self.board, self.worker = board, worker
-        board.gauges[worker, GAUGES.index("in_flight")] = 0  # of a worker that died
+        board.gauges[worker, GAUGES.index("in_flight")] = 0  # a worker that died may have left some
         board.gauges[worker, GAUGES.index("waiting_rows")] = 0
         self.add("starts")
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count an answered request."""
         place = _PLACES.get(path, len(PATHS) - 1)
         self.board.requests[self.worker, place, _STATUS_PLACES.get(status, len(STATUSES) - 1)] += 1
         row = self.board.seconds[self.worker, place]
@@ -112,26 +113,26 @@ class Slot:
         row[-1] += seconds
 
     def batch(self, rows: int, seconds: float) -> None:
-        """Count a batch that was searched."""
+        """Count a searched batch."""
         row = self.board.batches[self.worker]
         row[bisect_left(ROWS, rows)] += 1
         row[-1] += rows
         self.add("search_seconds", seconds)
 
     def add(self, gauge: str, amount: float = 1) -> None:
-        """Move a number."""
+        """Add to a gauge."""
         self.board.gauges[self.worker, GAUGES.index(gauge)] += amount
 
     def set(self, gauge: str, value: float) -> None:
-        """Set a number."""
+        """Set a gauge."""
         self.board.gauges[self.worker, GAUGES.index(gauge)] = value
 
 
 def version_number(version: str) -> int:
-    """Give a model's version as a number that a float64 holds."""
+    """Return a model's version as a number that a float64 holds exactly."""
     return int(version, 16)  # 12 hexadecimal digits: 48 bits
 
 
 def version_text(number: float) -> str:
-    """Undo `version_number`."""
+    """Return the version of a number; the inverse of `version_number`."""
     return f"{int(number):012x}"

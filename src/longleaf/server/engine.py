@@ -1,4 +1,4 @@
-"""A loaded model, ready to answer: rows in, suggestions as plain JSON out."""
+"""A loaded model: rows in, suggestions as plain JSON out."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from longleaf.text.tags import TagIndex
 
 UNPROCESSABLE = 422
 WARM_NODES = 2_000_000
-"""Of a model with more nodes, weights are read from disk and checked when requests first need them."""
+"""In a model with more nodes, weights are read and checked when requests first need them."""
 
 
 class Engine:
-    """One version of the model. It never changes, so requests in flight may keep an old one.
+    """One version of the model. It is immutable, so requests in flight may keep using an old one.
 
     Parameters
     ----------
     path : str
         The model's folder.
     names : str, optional
-        A file of readable names, in place of the model's own.
+        A file of readable names, which replaces the model's own.
     threads : int
-        Threads of a search.
+        Threads per search.
     """
 
     def __init__(self, path: str, names: str | None = None, threads: int = 1) -> None:
@@ -68,11 +68,11 @@ class Engine:
 
     @property
     def accepts(self) -> list[str]:
-        """What requests may hold."""
+        """What requests may contain: texts, vectors or both."""
         return ["texts", "vectors"] if self.tagger is not None else ["vectors"]
 
     def needs_texts(self) -> Tagger:
-        """Give the tagger; a model without one refuses."""
+        """Return the tagger; raise `Refusal` if the model has none."""
         if self.tagger is None:
             raise Refusal(
                 UNPROCESSABLE,
@@ -81,12 +81,12 @@ class Engine:
         return self.tagger
 
     def matrix(self, texts: Sequence[str]) -> Any:
-        """Turn texts into rows."""
+        """Vectorize texts."""
         self.needs_texts()
         return self.suggester.matrix(texts)
 
     def vectors(self, vectors: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]) -> sp.csr_matrix:
-        """Turn arrays of indices and values into rows, refusing what the model cannot read."""
+        """Build rows from arrays of indices and values; reject invalid ones."""
         n_features = self.model.n_features_in_
         ends = np.cumsum([0, *(len(indices) for indices, _ in vectors)])
         indices = np.concatenate([indices for indices, _ in vectors])
@@ -100,13 +100,13 @@ class Engine:
         return X.astype(np.float32)
 
     def suggest(self, X: Any, query: Query) -> list[list[dict[str, Any]]]:
-        """Suggest the best tags of each row, as they go into the answer."""
+        """Return the suggestions of each row as JSON objects."""
         threads = min(self.threads, max(1, X.shape[0] // 4))
         found = self.suggester.suggest(X, replace(query, options={**query.options, "n_jobs": threads}))
         return [[self.describe(self.tags.number(one.tag)) | one.numbers() for one in row] for row in found]
 
     def describe(self, label: int) -> dict[str, Any]:
-        """Say what is known of a label without any text."""
+        """Describe a label, independently of any text."""
         tag = self.tags.tags[label]
         return {
             "tag": tag,
@@ -116,7 +116,7 @@ class Engine:
         }
 
     def explain(self, text: str, tag: str) -> Explanation:
-        """Say which words spoke for a tag, which may be called by its name."""
+        """Explain a tag, given by itself or its readable name, by the words of a text."""
         return self._explain(self.matrix([text]), self.tags.number(tag), text)
 
     def _explain(self, X: Any, label: int, text: str) -> Explanation:
@@ -124,24 +124,24 @@ class Engine:
         return self.suggester.explain(X, 0, label, text)
 
     def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
-        """Name the words that spoke for each of some tags, the strongest first."""
+        """Return the words that speak for each of some tags, strongest first."""
         X, labels = self.matrix([text]), self.tags.numbers(tags, "tags")
         found = [self._explain(X, int(label), text) for label in labels]
         return [list(one.words_for[:MOST_WORDS]) for one in found]
 
     def _warm(self) -> None:
-        """Make now what the first requests would wait for; forked workers then share it."""
+        """Load what the first requests would otherwise wait for; forked workers then share it."""
         empty = sp.csr_matrix(np.zeros((1, self.model.n_features_in_), np.float32))
         X = empty if self.tagger is None else self.matrix(["warm"])
         for tail in (None, 1.0):
             self.model.top_k(X, 1, tail=tail, n_jobs=1)
         n_nodes = sum(tree.n_nodes for tree in self.model.trees_)
-        if n_nodes <= WARM_NODES:  # a beam that wide comes by every node
+        if n_nodes <= WARM_NODES:  # a beam this wide visits every node
             self.model.top_k(X, 1, search="beam", beam=n_nodes, n_jobs=1)
 
 
 def _load_version(path: str) -> tuple[str, LabelEstimator | Tagger]:
-    """Load a model and its version, even while another takes its place."""
+    """Load a model and its version, even while it is being replaced."""
     while True:
         version, model = model_version(path), load(path)
         if model_version(path) == version:
@@ -149,9 +149,9 @@ def _load_version(path: str) -> tuple[str, LabelEstimator | Tagger]:
 
 
 def model_version(path: str) -> str:
-    """Tell one model from another: a digest of ``model.json``, which has a checksum of every array."""
+    """Return the version of a model: a digest of ``model.json``, which has a checksum of every array."""
     try:
         manifest = Path(path, MANIFEST).read_bytes()
     except OSError:
-        return ""  # `load` says what is wrong
+        return ""  # `load` reports what is wrong
     return hashlib.sha256(manifest).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Accepted and rejected suggestions, kept for the next training."""
+"""Accepted and rejected suggestions, stored for later training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from longleaf.io._replace import sync_directory
 from longleaf.server.engine import UNPROCESSABLE, Engine
-from longleaf.server.logs import complain
+from longleaf.server.logs import log_error
 from longleaf.server.requests import JsonObject, check_fields, required, unprocessable
 from longleaf.server.settings import Refusal
 
@@ -24,12 +24,12 @@ FIELDS = ("text", "accepted", "rejected")
 
 
 class FeedbackFile:
-    """A JSONL file that several workers add to. ``longleaf train`` reads it as it is.
+    """A JSONL file to which several workers append. ``longleaf train`` reads it unchanged.
 
     Parameters
     ----------
     path : str
-        Created if it is not there, readable by its owner only: it holds people's texts.
+        Created if needed, readable only by its owner because it contains users' texts.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,19 +37,19 @@ class FeedbackFile:
         file = self._open()
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise ValueError(f"The feedback file must be a regular file; {path} is not.")
+                raise ValueError(f"The feedback file must be a regular file; got {path}.")
             os.fsync(file)
         finally:
             os.close(file)
-        with suppress(PermissionError):  # a folder that may be entered but not read
+        with suppress(PermissionError):  # the folder may be searchable but not readable
             sync_directory(Path(path).parent)
 
-    def add(self, asked: JsonObject, engine: Engine) -> JsonObject:
-        """Check what came in and write it down; give the line."""
-        check_fields(asked, FIELDS)
+    def add(self, body: JsonObject, engine: Engine) -> JsonObject:
+        """Check a request and append it to the file; return the line."""
+        check_fields(body, FIELDS)
         engine.needs_texts()
-        text = required(asked, "text", str)
-        accepted, rejected = (_tags(asked.get(name, []), name, engine) for name in FIELDS[1:])
+        text = required(body, "text", str)
+        accepted, rejected = (_tags(body.get(name, []), name, engine) for name in FIELDS[1:])
         if not text.strip() or not accepted + rejected:
             raise Refusal(UNPROCESSABLE, "text and at least one accepted or rejected tag must be given.")
         both = set(accepted) & set(rejected)
@@ -66,7 +66,7 @@ class FeedbackFile:
         return line
 
     def _write(self, line: bytes) -> None:
-        """Add a whole line, on disk when this returns, or nothing."""
+        """Append a whole line and sync it to disk, or leave the file unchanged."""
         try:
             file = self._open()
             try:
@@ -75,12 +75,12 @@ class FeedbackFile:
             finally:
                 os.close(file)
         except OSError as error:
-            complain("feedback not kept", reason=error.strerror)
+            log_error("feedback not kept", reason=error.strerror)
             full = error.errno in FULL
             raise Refusal(
                 INSUFFICIENT_STORAGE if full else UNAVAILABLE,
-                "Feedback cannot be kept now, because "
-                + ("there is no space left for it." if full else "its file cannot be written."),
+                "Feedback cannot be stored now, because "
+                + ("there is no space left." if full else "its file cannot be written."),
             ) from None
 
     def _open(self) -> int:
@@ -88,9 +88,9 @@ class FeedbackFile:
 
 
 def _append(file: int, line: bytes) -> None:
-    """Add a line behind a line end, and bring it to the disk; if that fails the file stays as it was."""
+    """Append a line after a line end and sync; on failure, restore the file."""
     size = os.fstat(file).st_size
-    if size and os.pread(file, 1, size - 1) != b"\n":  # a writer was killed, or an editor left it so
+    if size and os.pread(file, 1, size - 1) != b"\n":  # a writer was killed, or an editor omitted it
         line = b"\n" + line
     try:
         while line:
@@ -102,7 +102,7 @@ def _append(file: int, line: bytes) -> None:
 
 
 def _tags(value: Any, name: str, engine: Engine) -> list[str]:
-    """Give the tags, which may be called by their readable names."""
+    """Return the tags, which may be given by their readable names."""
     words = [required({name: word}, name, str) for word in required({name: value}, name, list)]
     with unprocessable():
         labels = engine.tags.numbers(words, name)

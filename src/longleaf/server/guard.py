@@ -1,4 +1,4 @@
-"""What surrounds every request: the key, the count, the line in the log."""
+"""Middleware around every request: the API key, the counters, the access log."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longleaf.server.answers import error_answer
 from longleaf.server.board import PATHS
-from longleaf.server.logs import complain, log
+from longleaf.server.logs import log, log_error
 from longleaf.server.page import FILES
 from longleaf.server.service import Service
 
 UNAUTHORIZED, INTERNAL = 401, 500
-WRONG_INSIDE = "Something went wrong inside."
+INTERNAL_ERROR = "Internal server error."
 KNOWN = frozenset({*PATHS, *FILES, "/openapi.json"})
 CLOSED = 499
-"""What is logged when the caller went away before the answer."""
+"""Status that is logged when the client disconnected before the response."""
 
 
 class Guard:
-    """Count and log each request; keep what went wrong inside from the caller and its texts from the log."""
+    """Count and log each request; hide details of internal errors from clients, and texts from the log."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         slot, begin, status = self.service.slot, time.perf_counter(), CLOSED
@@ -47,9 +47,9 @@ class Guard:
         except ClientDisconnect:
             pass
         except Exception:
-            complain("request failed", path=_known(scope["path"]))
+            log_error("request failed", path=_known(scope["path"]))
             if status == CLOSED:
-                await error_answer(INTERNAL, WRONG_INSIDE)(scope, receive, watch)
+                await error_answer(INTERNAL, INTERNAL_ERROR)(scope, receive, watch)
         finally:
             seconds = time.perf_counter() - begin
             slot.add("in_flight", -1)
@@ -71,18 +71,18 @@ class Guard:
 
 
 def _known(path: str) -> str:
-    """Give a path for the log; one that we do not have may be anything, a text too."""
+    """Return a path for the log; an unknown path may be anything, even a text, and is not logged."""
     return path if path in KNOWN else "other"
 
 
 class KeyCheck:
-    """Let only those in who bring a key; pages and health are open."""
+    """Require an API key, except for the page and health checks."""
 
     def __init__(self, app: ASGIApp, keys: tuple[str, ...]) -> None:
         self.app, self.keys = app, [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+        """Reject a request without a valid key, or pass it on."""
         guarded = scope["type"] == "http" and (
             scope["path"].startswith("/v1/") or scope["path"] == "/metrics"
         )

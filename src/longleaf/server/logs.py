@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, on standard error, and never a word of what was sent."""
+"""The log: one JSON object per line on standard error, without any content of requests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LEVELS = {"longleaf.server": logging.INFO, "uvicorn": logging.WARNING, "asyncio"
 
 
 class JsonLines(logging.Formatter):
-    """Records as JSON objects; extra facts go by ``extra={"facts": {…}}``."""
+    """Format records as JSON objects, with the extra fields of ``extra={"facts": {…}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give one line."""
+        """Return one line."""
         line: dict[str, Any] = {
             "time": _moment(record.created),
             "level": record.levelname.lower(),
@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
         }
         line |= getattr(record, "facts", {})
         if record.exc_info and record.exc_info[0] is not None:
-            # Messages of exceptions may quote a text: only the kind and the places are told.
+            # messages of exceptions may quote a text: log only the type and the locations
             frames = traceback.extract_tb(record.exc_info[2])
             line["error"] = record.exc_info[0].__name__
             line["at"] = [
@@ -42,7 +42,7 @@ def _moment(seconds: float) -> str:
 
 
 def set_up() -> None:
-    """Send our lines, and the HTTP server's complaints, to standard error."""
+    """Send the log, and the warnings of the HTTP server, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name, level in LEVELS.items():
@@ -52,16 +52,16 @@ def set_up() -> None:
 
 
 def log(event: str, **facts: Any) -> None:
-    """Write a line."""
+    """Log an event."""
     logger.info(event, extra={"facts": facts})
 
 
-def caution(event: str, **facts: Any) -> None:
-    """Write a line about something that the operator should look at."""
+def log_warning(event: str, **facts: Any) -> None:
+    """Log a warning for the operator."""
     logger.warning(event, extra={"facts": facts})
 
 
-def complain(event: str, **facts: Any) -> None:
-    """Write a line about something that went wrong, with where it happened if an error is being handled."""
+def log_error(event: str, **facts: Any) -> None:
+    """Log an error, with its location if an exception is being handled."""
     failing = sys.exc_info()[0] is not None
     logger.error(event, extra={"facts": facts}, exc_info=failing)

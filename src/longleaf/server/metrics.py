@@ -1,4 +1,4 @@
-"""The board in Prometheus' text format, summed over the workers."""
+"""The counters of all workers in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 def render(board: Board, version: str, n_labels: int) -> str:
-    """Give the page that Prometheus reads."""
+    """Return the metrics in the text format of Prometheus."""
     return (
         "\n".join([*_requests(board), *_batches(board), *_gauges(board), *_model(version, n_labels)]) + "\n"
     )
@@ -28,7 +28,7 @@ def _requests(board: Board) -> Iterator[str]:
         code = STATUSES[status] or "other"
         labels = f'path="{PATHS[path]}",status="{code}"'
         yield f"longleaf_requests_total{{{labels}}} {_number(counts[path, status])}"
-    yield from _head("longleaf_request_seconds", "histogram", "Time from a request to its answer.")
+    yield from _head("longleaf_request_seconds", "histogram", "Time from a request to its response.")
     for path, row in zip(PATHS, board.seconds.sum(axis=0), strict=True):
         if row[:-1].any():
             yield from _histogram("longleaf_request_seconds", f'path="{path}",', SECONDS, row)
@@ -45,9 +45,9 @@ def _gauges(board: Board) -> Iterator[str]:
     for name, metric, kind, meaning in (
         ("search_seconds", "longleaf_search_seconds_total", "counter", "Time spent searching."),
         ("in_flight", "longleaf_requests_in_flight", "gauge", "Requests being answered."),
-        ("waiting_rows", "longleaf_waiting_rows", "gauge", "Rows that wait for the searcher."),
-        ("reloads", "longleaf_reloads_total", "counter", "Models taken up, over all workers."),
-        ("failed_reloads", "longleaf_failed_reloads_total", "counter", "Models that were refused."),
+        ("waiting_rows", "longleaf_waiting_rows", "gauge", "Rows waiting for the searcher."),
+        ("reloads", "longleaf_reloads_total", "counter", "Models loaded by a reload, over all workers."),
+        ("failed_reloads", "longleaf_failed_reloads_total", "counter", "Reloads that failed."),
         ("starts", "longleaf_worker_starts_total", "counter", "Workers started, replacements included."),
     ):
         yield from _head(metric, kind, meaning)
@@ -67,7 +67,7 @@ def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
 
 
 def _histogram(name: str, labels: str, bounds: tuple[float, ...], row: Numbers) -> Iterator[str]:
-    """Give a histogram; ``row`` has a count per bucket, one beyond the last, and the sum."""
+    """Yield a histogram; ``row`` has a count per bucket, one beyond the last, and the sum."""
     reached = np.cumsum(row[:-1])
     for bound, count in zip((*map(str, bounds), "+Inf"), reached, strict=True):
         yield f'{name}_bucket{{{labels}le="{bound}"}} {_number(count)}'

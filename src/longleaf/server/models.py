@@ -1,8 +1,8 @@
-"""The models that are served: private copies, whose checksums were compared.
+"""The models that are served: private copies with verified checksums.
 
-A worker maps its model's files. Whoever truncated one of them under it would kill it, and whoever overwrote
-one would change its answers; so the files that are mapped are a copy which nobody else knows. A copy lives on
-disk without a name once all workers have mapped it, and is gone with the last of them, however that ends.
+A worker maps the files of its model. Truncating a mapped file would crash the worker, and overwriting it
+would change its answers, so workers map a private copy. Once all workers have mapped it, its files are
+unlinked; the disk space is freed when the last worker exits, however it ends.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from longleaf.server.settings import Settings
 
 NAME = "longleaf-serve"
 ATTEMPTS = 100
-"""How often a model may be replaced under a reader's feet before it gives up."""
-REPLACED = "The model must stay for as long as it takes to read it; it was replaced meanwhile."
+"""How often a read is repeated because the model was replaced meanwhile."""
+REPLACED = "The model must not be replaced while it is being read."
 
 
 class Models(Protocol):
-    """Where models to serve come from."""
+    """The source of the models to serve."""
 
     def check(self) -> str:
-        """Check the model that is in the folder now, every byte of it; return its version."""
+        """Verify every byte of the current model in the folder; return its version."""
 
     def open(self, version: str) -> Engine:
-        """Load a model that was checked."""
+        """Load a verified model."""
 
     def tidy(self) -> None:
-        """Note that all processes which need a model have loaded it."""
+        """Clean up after all processes that need a model have loaded it."""
 
 
 class Snapshots:
-    """Copies in a folder of their own, by version.
+    """Copies in a private folder, by version.
 
     Parameters
     ----------
     settings : Settings
     folder : Path
-        For nobody else.
+        Private to this service.
     """
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
 
     def check(self) -> str:
-        """Copy the model that is in the folder now, and compare the copy with the checksums."""
+        """Copy the current model and verify the checksums of the copy."""
         copy = self.folder / "new"
         for _ in range(ATTEMPTS):
             shutil.rmtree(copy, ignore_errors=True)
-            wanted = model_version(self.settings.model)
+            before = model_version(self.settings.model)
             try:
                 copy_folder(self.settings.model, copy, shutil.disk_usage(self.folder).free)
                 break
             except ModelError:
-                if model_version(self.settings.model) == wanted:
+                if model_version(self.settings.model) == before:
                     raise
         else:
             raise ModelError(REPLACED)
@@ -77,23 +77,23 @@ class Snapshots:
         copy = str(self.folder / version)
         try:
             return Engine(copy, self.settings.names, self.settings.search_threads)
-        except ModelError as error:  # it is the original that the operator knows
+        except ModelError as error:  # name the original, which the operator knows
             raise ModelError(str(error).replace(copy, self.settings.model)) from None
 
     def tidy(self) -> None:
-        """Remove all copies: those that are mapped stay on disk until they no longer are."""
+        """Remove all copies; mapped ones stay on disk until they are unmapped."""
         for copy in self.folder.iterdir():
             shutil.rmtree(copy, ignore_errors=True)
 
 
 class InPlace:
-    """The model's own files."""
+    """The model's own files, served without a copy."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def check(self) -> str:
-        """Compare the files with the checksums."""
+        """Verify the checksums of the files."""
         path = self.settings.model
         for _ in range(ATTEMPTS):
             version = model_version(path)
@@ -103,19 +103,19 @@ class InPlace:
         raise ModelError(REPLACED)
 
     def open(self, version: str) -> Engine:
-        """Load the model, if it is still the one that was checked."""
+        """Load the model if it is still the verified one."""
         engine = Engine(self.settings.model, self.settings.names, self.settings.search_threads)
         if engine.version != version:
             raise ModelError(REPLACED)
         return engine
 
     def tidy(self) -> None:
-        """Leave the files alone."""
+        """Do nothing: the files are the user's."""
 
 
 @contextmanager
 def models_of(settings: Settings) -> Iterator[Models]:
-    """Say where models come from, and clear up at the end, also after services that were killed."""
+    """Yield the source of models; clean up at the end, and remove leftovers of killed services."""
     if settings.in_place:
         yield InPlace(settings)
         return

@@ -3,7 +3,7 @@
 The supervisor binds the port, checks and loads the model, then forks: the workers share the socket, the
 mapped model and the board.
 
-SIGTERM and SIGINT drain and stop; SIGHUP reloads the model. A worker ends with its supervisor: it watches a
+SIGTERM and SIGINT drain and stop; SIGHUP reloads the model. A worker exits with its supervisor: it watches a
 pipe that closes when the supervisor is gone.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 
 from longleaf.server.feedback import FeedbackFile
-from longleaf.server.logs import caution, log, set_up
+from longleaf.server.logs import log, log_warning, set_up
 from longleaf.server.models import models_of
 from longleaf.server.settings import Settings
 from longleaf.server.supervisor import Supervisor
@@ -23,7 +23,7 @@ BACKLOG = 2048
 
 
 def run(settings: Settings, tell: Callable[[str], None] = lambda url: None) -> int:
-    """Serve until told to stop.
+    """Serve until stopped.
 
     Parameters
     ----------
@@ -41,18 +41,18 @@ def run(settings: Settings, tell: Callable[[str], None] = lambda url: None) -> i
         engine = models.open(models.check())
         models.tidy()
         if settings.feedback is not None:
-            FeedbackFile(settings.feedback)  # say now, not at the first click, that it cannot be written
+            FeedbackFile(settings.feedback)  # fail now, not at the first feedback, if it cannot be written
         listener = bind(settings.host, settings.port)
         url = address(listener)
         log("listening", url=url, model=settings.model, version=engine.version, workers=settings.workers)
         if not settings.api_keys and not is_loopback(listener):
-            caution("anyone who can reach this address may call: no API key is set", url=url)
+            log_warning("anyone who can reach this address may call: no API key is set", url=url)
         tell(url)
         return Supervisor(settings, models, engine, listener).run()
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Open the port, or say in a sentence why not."""
+    """Open the port; raise an error in one sentence if that fails."""
     listener = None
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -62,7 +62,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if listener is not None:
             listener.close()
-        reason = f"{host}:{port} says {error.strerror}"
+        reason = f"got {host}:{port} ({error.strerror})"
         raise ValueError(f"host and port must be free to listen on; {reason}.") from None
     listener.listen(BACKLOG)
     listener.setblocking(False)
@@ -70,12 +70,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(listener: socket.socket) -> bool:
-    """Tell whether only this machine reaches a port."""
+    """Return whether only this machine can reach a port."""
     where = ip_address(listener.getsockname()[0].partition("%")[0])
     return (getattr(where, "ipv4_mapped", None) or where).is_loopback
 
 
 def address(listener: socket.socket) -> str:
-    """Give the address to type into a browser."""
+    """Return the URL of the service."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,7 +1,7 @@
-"""HTTP on a connection, bounded in size, number and time before any of it reaches a route.
+"""HTTP connections with bounds on size, number and time, enforced before a request reaches a route.
 
-uvicorn's protocol reads headers of any size for any time, and answers what is no HTTP in plain text. This one
-counts the bytes that bring a message no further: those of headers, of chunks' frames and of trailers.
+uvicorn's own protocol reads headers of any size for any time, and answers what is not HTTP in plain text.
+This one counts the bytes that do not advance a message: those of headers, chunk frames and trailers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ HEADER_BYTES = 1 << 16
 HEADERS = 100
 HEADER_SECONDS = 10.0
 LINGER_SECONDS = 1.0
-"""How long what still arrives is thrown away after a refusal: closing at once could lose the answer."""
+"""How long incoming data is discarded after a rejection; closing at once could lose the response."""
 BAD_REQUEST, TIMEOUT, HEADERS_TOO_LARGE, UNAVAILABLE = 400, 408, 431, 503
-NO_HTTP = "The request must be valid HTTP/1.1."
+NOT_HTTP = "The request must be valid HTTP/1.1."
 
 
 def bounded_protocol(limits: Limits, slot: Slot) -> type[BoundedProtocol]:
-    """Make the class of a worker's connections; uvicorn makes its instances."""
+    """Create the class of a worker's connections, which uvicorn instantiates."""
     return type("WorkerProtocol", (BoundedProtocol,), {"limits": limits, "slot": slot})
 
 
@@ -39,38 +39,38 @@ class BoundedProtocol(HttpToolsProtocol):
     limits : Limits
         How many connections a worker may have, and how long a request may take.
     slot : Slot
-        Counts what is refused here.
+        Counts the requests rejected here.
     """
 
     limits: Limits
     slot: Slot
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a request soon, unless there are too many connections."""
+        """Start the deadline of the first request; reject the connection if there are too many."""
         super().connection_made(transport)
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._lost = self.loop.create_future()
         self._idle_bytes = self._size = 0
         self._in_headers = self._refused = False
-        self._reason = BAD_REQUEST, NO_HTTP
+        self._reason = BAD_REQUEST, NOT_HTTP
         most = self.limits.connections
         if len(self.connections) > 2 * most:
             transport.abort()
         elif len(self.connections) > most:
-            self._refuse(UNAVAILABLE, f"At most {most} connections may be open here: try again soon.")
+            self._refuse(UNAVAILABLE, f"At most {most} connections may be open: try again soon.")
         else:
             self._expect(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadlines, and tell those who work for this connection."""
+        """Cancel the deadlines, and notify the requests of this connection."""
         self._lost.set_result(None)
         self._expect(None)
         self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless too much has come that brings no message further."""
+        """Parse data, unless too many bytes arrived that do not advance a message."""
         if self._refused or self.transport.is_closing():
             return
         self._idle_bytes += len(data)
@@ -81,14 +81,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect(self.timeout_keep_alive)
 
     def on_message_begin(self) -> None:
-        """Give the headers their time."""
+        """Start the deadline of the headers."""
         super().on_message_begin()
         self.scope[LOST] = self._lost  # type: ignore[literal-required]
         self._size, self._in_headers = 0, True
         self._expect(HEADER_SECONDS)
 
     def on_url(self, url: bytes) -> None:
-        """Count the address as a header."""
+        """Count the URL as a header."""
         self._count(url)
         super().on_url(url)
 
@@ -101,36 +101,36 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Give the body its time, a moment more than the route has to say so itself."""
+        """Start the deadline of the body, slightly later than the route's own."""
         self._idle_bytes, self._in_headers = 0, False
         self._expect(self.limits.seconds + 1)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Note that the message got further."""
+        """Reset the count: the message advanced."""
         self._idle_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Expect nothing more."""
+        """Cancel the deadline."""
         self._idle_bytes = 0
         self._expect(None)
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Give the client the time of a request to read on."""
+        """Start the deadline for a client that stopped reading."""
         super().pause_writing()
         self._stall = self.loop.call_later(self.limits.seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Forget that the client had stopped reading."""
+        """Cancel that deadline."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser could not read, or what `on_header` did not let it."""
+        """Reject what the parser could not read or `on_header` did not accept."""
         self._refuse(*self._reason)
 
     def _count(self, *pieces: bytes) -> None:
@@ -140,13 +140,13 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError(self._reason)
 
     def _expect(self, seconds: float | None) -> None:
-        """Set the time by which something must have happened, or none."""
+        """Set or cancel the deadline."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self._late)
 
     def _late(self) -> None:
-        if self._answering():  # an earlier request of this connection: its answer comes first
+        if self._answering():  # an earlier request of this connection is answered first
             self._expect(HEADER_SECONDS)
         elif self._in_headers:
             self._refuse(TIMEOUT, f"The headers of a request must arrive within {HEADER_SECONDS:g} s.")
@@ -154,14 +154,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _answering(self) -> bool:
-        """Tell whether a request that has arrived in full, or whose answer has begun, is being answered."""
+        """Return whether a complete request, or one whose response has started, is being answered."""
         cycle = self.cycle
         if self.pipeline:
             return True
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def _refuse(self, status: int, sentence: str) -> None:
-        """Answer with an error, unless that would be taken for another request's answer, and close."""
+        """Respond with an error, unless it could be taken for another request's response, and close."""
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
@@ -173,7 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._answering() or begun:
             self.transport.close()
             return
-        if cycle is not None and not cycle.response_complete:  # it waits for the rest of a broken body
+        if cycle is not None and not cycle.response_complete:  # it is waiting for the rest of a broken body
             cycle.disconnected = True
             cycle.message_event.set()
         body = error_body(sentence)

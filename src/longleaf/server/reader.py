@@ -1,4 +1,4 @@
-"""Slow reading, in a thread of its own, that stops when nobody waits for it any more."""
+"""Slow reading in a separate thread, which stops when its client disconnects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 Result = TypeVar("Result")
 
 LOST = "longleaf.lost"
-"""In the scope of a request: a future that is done once its connection is lost."""
+"""Key in the scope of a request: a future that completes when its connection is lost."""
 
 
 class AbandonedError(Exception):
-    """Nobody waits for this work any more."""
+    """The client of this work has disconnected."""
 
 
 class _Current(threading.local):
@@ -28,46 +28,46 @@ _current = _Current()
 
 
 def stop_if_abandoned() -> None:
-    """Stop the work of this thread if the request that it is for is over; called between its steps."""
+    """Raise `AbandonedError` if the request of this thread's work is over; called between its steps."""
     if _current.over is not None and _current.over.is_set():
         raise AbandonedError
 
 
 class Reader:
-    """One thread. Work cancelled while it waits is never begun; begun, it ends at `stop_if_abandoned`."""
+    """One thread. Work cancelled while queued never starts; running work stops at `stop_if_abandoned`."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "longleaf-reader")
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do some work, and wait for what it returns."""
+        """Run work in the thread and wait for its result."""
         over = threading.Event()
 
-        def attended() -> Result:
+        def run_in_reader() -> Result:
             _current.over = over
             stop_if_abandoned()
             return work(*arguments)
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, attended)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, run_in_reader)
         finally:
             over.set()
 
     def close(self) -> None:
-        """End the thread once it has done its work."""
+        """Stop the thread after its current work."""
         self._thread.shutdown()
 
 
 async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
-    """Wait for some work of a request; when its client goes away, cancel the work."""
+    """Wait for the work of a request; cancel it if the client disconnects."""
     lost: asyncio.Future[None] = request.scope[LOST]
     task = asyncio.current_task()
     assert task is not None
 
-    def give_up(_: asyncio.Future[None]) -> None:
+    def cancel(_: asyncio.Future[None]) -> None:
         task.cancel()
 
-    lost.add_done_callback(give_up)
+    lost.add_done_callback(cancel)
     try:
         return await work
     except asyncio.CancelledError:
@@ -76,4 +76,4 @@ async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
         task.uncancel()
         raise ClientDisconnect from None
     finally:
-        lost.remove_done_callback(give_up)
+        lost.remove_done_callback(cancel)

@@ -1,4 +1,4 @@
-"""What a request asks for, checked before any work is done."""
+"""Requests, validated before any work is done."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from longleaf.suggest import Query
 
 MALFORMED = 400
 ROWS = ("texts", "vectors")
-ASKED = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
-FIELDS = (*ROWS, *ASKED, "explain")
+OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
+FIELDS = (*ROWS, *OPTIONS, "explain")
 LARGEST_TAIL = 10
 
 JsonObject = dict[str, Any]
 
 
 def read_json(body: bytes) -> JsonObject:
-    """Read a request's body, one JSON object."""
+    """Parse a request's body, one JSON object."""
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         value = json.loads(body, parse_constant=refuse)
@@ -41,12 +41,12 @@ def read_json(body: bytes) -> JsonObject:
 
 @dataclass(frozen=True)
 class SuggestRequest:
-    """Rows, and how they are to be searched.
+    """Rows and how to search them.
 
     Attributes
     ----------
     key : str
-        Requests with one key may be searched together.
+        Requests with the same key may be searched together.
     """
 
     engine: Engine
@@ -58,36 +58,36 @@ class SuggestRequest:
 
     @property
     def n_rows(self) -> int:
-        """How many texts or vectors there are."""
+        """The number of texts or vectors."""
         return len(self.texts) if self.X is None else int(self.X.shape[0])
 
     @classmethod
-    def parse(cls, asked: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
-        """Check the fields of ``POST /v1/suggest``; they mean what they mean in `longleaf.Tagger.suggest`."""
-        check_fields(asked, FIELDS)
-        asked = {name: value for name, value in asked.items() if value is not None}
-        texts, X = _rows(asked, engine, limits)
-        explain = _typed(asked.get("explain", False), "explain", bool)
+    def parse(cls, body: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
+        """Check the fields of ``POST /v1/suggest``, which mean the same as in `longleaf.Tagger.suggest`."""
+        check_fields(body, FIELDS)
+        body = {name: value for name, value in body.items() if value is not None}
+        texts, X = _rows(body, engine, limits)
+        explain = _typed(body.get("explain", False), "explain", bool)
         if explain and X is not None:
-            raise Refusal(UNPROCESSABLE, "explain needs texts; vectors have no words.")
+            raise Refusal(UNPROCESSABLE, "explain needs texts, because vectors have no words.")
         if explain:
             check_explained(texts, limits)
         with unprocessable():
-            k = check_count(asked.get("k", 5), "k", high=limits.k)
-            query = engine.suggester.query(k, **_wanted(asked))
-        plain = {name: asked[name] for name in ASKED if name in asked}
+            k = check_count(body.get("k", 5), "k", high=limits.k)
+            query = engine.suggester.query(k, **_query_arguments(body))
+        plain = {name: body[name] for name in OPTIONS if name in body}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
         return cls(engine, texts, X, query, explain, key)
 
 
-def _rows(asked: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
-    """Give the texts, or the matrix of the vectors."""
-    given = [name for name in ROWS if name in asked]
+def _rows(body: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
+    """Return the texts, or the matrix of the vectors."""
+    given = [name for name in ROWS if name in body]
     if len(given) != 1:
         raise Refusal(
             UNPROCESSABLE, f"Either texts or vectors must be given; got {' and '.join(given) or 'neither'}."
         )
-    rows = _typed(asked[given[0]], given[0], list)
+    rows = _typed(body[given[0]], given[0], list)
     if not 1 <= len(rows) <= limits.texts:
         raise Refusal(
             UNPROCESSABLE, f"{given[0]} must be 1 to {limits.texts} in one request; got {len(rows)}."
@@ -115,21 +115,21 @@ def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
     array = np.asarray(_typed(value, name, list))
     of_numbers = array.ndim == 1 and (not array.size or array.dtype.kind in kinds)
-    if not of_numbers or bool in set(map(type, value)):  # NumPy takes true for 1
-        wanted = "whole numbers" if kinds == "iu" else "numbers"
-        raise ValueError(f"{name} must be a list of {wanted}; got {json.dumps(value)[:40]}.")
+    if not of_numbers or bool in set(map(type, value)):  # NumPy reads true as 1
+        expected = "whole numbers" if kinds == "iu" else "numbers"
+        raise ValueError(f"{name} must be a list of {expected}; got {json.dumps(value)[:40]}.")
     return array
 
 
-def _wanted(asked: JsonObject) -> dict[str, Any]:
-    """Return the arguments of `Suggester.query`, of the types that it expects."""
-    wanted: dict[str, Any] = {name: asked[name] for name in ("search", "beam", "threshold") if name in asked}
-    if "tail" in asked:
-        wanted["tail"] = check_number(asked["tail"], "tail", low=0, high=LARGEST_TAIL)
-    if "propensity" in asked:
-        wanted["propensity"] = check_pair(asked["propensity"], "propensity", "A, B")
-    wanted |= {name: _by_tag(asked[name], name) for name in ("gain", "groups") if name in asked}
-    return wanted | {name: _tags(asked[name], name) for name in ("only", "never") if name in asked}
+def _query_arguments(body: JsonObject) -> dict[str, Any]:
+    """Return the arguments of `Suggester.query`, with checked types."""
+    arguments: dict[str, Any] = {name: body[name] for name in ("search", "beam", "threshold") if name in body}
+    if "tail" in body:
+        arguments["tail"] = check_number(body["tail"], "tail", low=0, high=LARGEST_TAIL)
+    if "propensity" in body:
+        arguments["propensity"] = check_pair(body["propensity"], "propensity", "A, B")
+    arguments |= {name: _by_tag(body[name], name) for name in ("gain", "groups") if name in body}
+    return arguments | {name: _tags(body[name], name) for name in ("only", "never") if name in body}
 
 
 def _by_tag(value: Any, name: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _tags(value: Any, name: str) -> list[str]:
 
 
 def check_explained(texts: list[str], limits: Limits) -> None:
-    """Refuse to explain more than the limit: Python looks at each character, which takes long."""
+    """Reject texts above the limit: explanations look at each character in Python, which is slow."""
     size = sum(map(len, texts))
     if size > limits.explained:
         raise Refusal(
@@ -154,22 +154,22 @@ def check_explained(texts: list[str], limits: Limits) -> None:
         )
 
 
-def check_fields(asked: JsonObject, known: tuple[str, ...]) -> None:
-    """Refuse fields that nobody would read: they are slips."""
-    unknown = [name for name in asked if name not in known]
+def check_fields(body: JsonObject, known: tuple[str, ...]) -> None:
+    """Reject unknown fields, which are probably typos."""
+    unknown = [name for name in body if name not in known]
     if unknown:
         raise Refusal(UNPROCESSABLE, f"Fields must be among {', '.join(known)}; got {unknown[0]!r}.")
 
 
-def required(asked: JsonObject, name: str, kind: type) -> Any:
-    """Give a field that must be there."""
-    if name not in asked:
+def required(body: JsonObject, name: str, kind: type) -> Any:
+    """Return a required field."""
+    if name not in body:
         raise Refusal(UNPROCESSABLE, f"{name} must be given.")
-    return _typed(asked[name], name, kind)
+    return _typed(body[name], name, kind)
 
 
 class unprocessable:  # noqa: N801 - used as a statement
-    """Turn what the library finds wrong into a refusal with the same sentence."""
+    """Turn errors of the library into a `Refusal` with the same sentence."""
 
     def __enter__(self) -> None:
         pass

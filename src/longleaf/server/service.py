@@ -1,4 +1,4 @@
-"""One worker's service: the model of the hour, the searcher in front of it, and what is counted."""
+"""One worker's service: the currently loaded model, its searcher and its counters."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ POLL_SECONDS = 0.02
 
 
 class Service:
-    """What the routes call.
+    """The state and operations behind the routes.
 
     Parameters
     ----------
     settings : Settings
     models : Models
-        Opens a model that the supervisor has checked.
+        Opens a model that the supervisor has verified.
     engine : Engine
         The model, loaded.
     slot : Slot
         This worker's row of the board.
     supervisor : int
-        The process that reloads: it is sent SIGHUP.
+        Process id of the supervisor, which reloads on SIGHUP.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Service:
                     one["words"] = its
         return {"results": [{"suggestions": one} for one in found], "model": request.engine.version}
 
-    async def take_up(self) -> None:
-        """Load the model that the supervisor has checked; whoever is being answered keeps the old one."""
+    async def reload(self) -> None:
+        """Load the model that the supervisor has verified; requests in flight keep the old one."""
         async with self._reloading:
-            version = version_text(self.slot.board.order("wanted"))
+            version = version_text(self.slot.board.order("target"))
             if version == self.engine.version:
                 return
             engine = await asyncio.to_thread(self.models.open, version)
@@ -76,15 +76,15 @@ class Service:
             log("model reloaded", version=engine.version)
 
     async def reload_all(self) -> dict[str, Any]:
-        """Have the supervisor check the model in the folder, and wait until all workers have it."""
+        """Have the supervisor verify the model in the folder, and wait until all workers have loaded it."""
         before, board = self.engine.version, self.slot.board
-        self.slot.add("asked")
-        request = board.asked
+        self.slot.add("requested")
+        request = board.requested_reloads
         os.kill(self.supervisor, signal.SIGHUP)
         while board.order("answered") < request:
             await asyncio.sleep(POLL_SECONDS)
         if board.order("failed"):
-            sentence = "The old model stays, because the new one cannot be read; the service's log says why."
+            sentence = "The old model stays, because the new one cannot be read; see the service's log."
             raise Refusal(CONFLICT, sentence)
         while not board.agree:
             await asyncio.sleep(POLL_SECONDS)
@@ -123,6 +123,6 @@ class Service:
         }
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self.batcher.close()
         self.reader.close()

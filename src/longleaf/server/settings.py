@@ -1,4 +1,4 @@
-"""What a service is told when it starts."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for; beyond it is a 4xx answer that names the limit.
+    """Limits of a request; beyond them, the response is a 4xx error that names the limit.
 
     Attributes
     ----------
     body_bytes : int
         Size of a request's body.
     texts, k : int
-        Texts or vectors a request, and suggestions for each.
+        Texts or vectors per request, and suggestions for each.
     seconds : float
-        From the first byte of a request to its answer.
+        Time from the first byte of a request to its response.
     waiting : int
-        Rows that may wait for the searcher, over all requests of a worker.
+        Rows waiting for the searcher, over all requests of a worker.
     explained : int
-        Characters of all texts to explain in a request.
+        Total characters of the texts to explain in a request.
     connections : int
-        Open connections of a worker.
+        Open connections per worker.
     """
 
     body_bytes: int = 8_000_000
@@ -44,28 +44,27 @@ class Settings:
     model : str
         The model's folder; a reload reads it again.
     host, port
-        Where to listen; port 0 takes any free one.
+        Address to listen on; port 0 picks a free one.
     workers : int
-        Processes; they share one memory-mapped model.
+        Worker processes, which share one memory-mapped model.
     threads : int, optional
-        Threads of one search; the cores, shared among the workers, if left out.
+        Threads per search; by default, the cores are divided among the workers.
     names : str, optional
         A file of readable names of tags.
     feedback : str, optional
-        A JSONL file that accepted and rejected suggestions are added to.
+        A JSONL file to which accepted and rejected suggestions are appended.
     api_keys : tuple of str
-        If any, requests under ``/v1/`` and ``/metrics`` must bring one of them.
+        If any, requests under ``/v1/`` and ``/metrics`` must send one of them.
     cors : tuple of str
         Origins whose pages may call the service; ``*`` for all.
     drain_seconds : float
-        How long running requests may take after the service was told to stop.
+        How long running requests may take to finish on shutdown.
     access_log : bool
-        Whether each request is a line in the log.
+        Whether each request is logged.
     snapshots : str, optional
-        The folder for private copies of the model, which are what is served; the system's folder for
-        temporary files if omitted.
+        Folder for the private copies of the model that are served; the system's temporary folder by default.
     in_place : bool
-        Serve the model's own files in place of a copy: nobody may then change them.
+        Serve the model's own files instead of a copy; they must then not be changed.
     """
 
     model: str
@@ -97,14 +96,14 @@ class Settings:
 
 
 def check_key(key: str) -> None:
-    """Refuse an API key that is empty, or that no header could bring back as it is; it is never quoted."""
+    """Reject an API key that is empty or cannot be sent in a header; the message never quotes it."""
     if not key or not all("!" <= character <= "~" for character in key):
         found = "an empty one" if not key.strip() else "one with spaces or other characters"
-        raise ValueError(f"Each API key must be of printable ASCII without spaces; got {found}.")
+        raise ValueError(f"Each API key must be printable ASCII without spaces; got {found}.")
 
 
-class Refusal(Exception):  # noqa: N818 - what the caller got wrong, not what went wrong here
-    """A request that is answered with an error: a status, and one sentence that says what must hold."""
+class Refusal(Exception):  # noqa: N818 - an error of the client, not of the service
+    """A rejected request: a status, and one sentence that says what must hold."""
 
     def __init__(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(sentence)

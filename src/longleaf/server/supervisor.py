@@ -1,4 +1,4 @@
-"""The supervisor: it keeps the workers alive, and checks the models that they are to take up.
+"""The supervisor, which keeps the workers alive and verifies new models before they load them.
 
 It never starts a thread or an event loop, so it may fork again whenever a worker dies, or for long work.
 """
@@ -17,7 +17,7 @@ from types import FrameType
 
 from longleaf.server.board import Board, Slot, version_number, version_text
 from longleaf.server.engine import Engine, model_version
-from longleaf.server.logs import complain, log
+from longleaf.server.logs import log, log_error
 from longleaf.server.models import Models
 from longleaf.server.service import Service
 from longleaf.server.settings import Settings
@@ -25,18 +25,18 @@ from longleaf.server.worker import RELOAD, STOP, serve
 
 RESTART_SECONDS = 0.5
 GRACE_SECONDS = 5
-"""What workers get beyond their time to drain before they are killed."""
+"""Extra time after draining before workers are killed."""
 
 
 class Supervisor:
-    """Keeps the workers alive. It sleeps until a signal comes; meanwhile they are held, so none is lost."""
+    """Keep the workers alive. It waits for blocked signals one at a time, so none is lost."""
 
     WATCHED = (*STOP, RELOAD, signal.SIGCHLD, signal.SIGALRM)
 
     def __init__(self, settings: Settings, models: Models, engine: Engine, listener: socket.socket) -> None:
         self.settings, self.models, self.engine, self.listener = settings, models, engine, listener
         self.board = Board(settings.workers)
-        self.board.set_order("wanted", version_number(engine.version))
+        self.board.set_order("target", version_number(engine.version))
         self.workers: dict[int, int] = {}
         self.copier: int | None = None
         self.requests = 0.0
@@ -44,18 +44,18 @@ class Supervisor:
         self.lifeline, self.hold = os.pipe()
 
     def run(self) -> int:
-        """Fork the workers and see to them until all are gone."""
+        """Fork the workers and supervise them until all have exited."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.WATCHED)
         signal.signal(signal.SIGCHLD, _nothing)
         gc.collect()
-        gc.freeze()  # the collector would touch, and so copy, every page that the workers share
+        gc.freeze()  # the garbage collector would touch, and so copy, every page shared with the workers
         self._fill_up()
         while self.workers or not self.stopping:
-            self._heed(signal.sigwait(self.WATCHED))
+            self._handle(signal.sigwait(self.WATCHED))
         log("all workers stopped")
         return 0
 
-    def _heed(self, number: int) -> None:
+    def _handle(self, number: int) -> None:
         if number in STOP:
             self._stop()
         elif number == RELOAD:
@@ -72,17 +72,17 @@ class Supervisor:
         if not self.stopping:
             signal.alarm(max(1, round(self.settings.drain_seconds)) + GRACE_SECONDS)
         self.stopping = True
-        self.listener.close()  # when the workers have closed theirs, callers are refused and do not wait
+        self.listener.close()  # once the workers close theirs too, clients are rejected at once
         if self.copier is not None:
             os.kill(self.copier, signal.SIGKILL)
         self._signal_all(signal.SIGTERM)
 
     def _reload(self) -> None:
-        """Have another process check the new model, which may take long: this one must heed signals."""
+        """Verify the new model in another process, which may take long: this one must handle signals."""
         if self.copier is not None or self.stopping:
             self.again = True
             return
-        self.again, self.requests = False, self.board.asked
+        self.again, self.requests = False, self.board.requested_reloads
         if model_version(self.settings.model) == self.engine.version:
             self._answer(failed=False)
             return
@@ -93,14 +93,14 @@ class Supervisor:
         try:
             version = self.models.check()
         except (ValueError, OSError) as error:
-            complain("reload failed", reason=str(error))
+            log_error("reload failed", reason=str(error))
             return 1
         self.board.set_order("copied", version_number(version))
         log("model checked", version=version, seconds=round(time.perf_counter() - begin, 3))
         return 0
 
     def _checked(self, passed: bool) -> None:
-        """Load the new model here first: later workers start with it."""
+        """Load the new model here first, so that later workers start with it."""
         self.copier = None
         if self.stopping:
             return
@@ -108,7 +108,7 @@ class Supervisor:
             try:
                 self.engine = self.models.open(version_text(self.board.order("copied")))
             except (ValueError, OSError) as error:
-                complain("reload failed", reason=str(error))
+                log_error("reload failed", reason=str(error))
                 passed = False
         self._answer(failed=not passed)
         if passed:
@@ -119,14 +119,14 @@ class Supervisor:
             self._reload()
 
     def _answer(self, failed: bool) -> None:
-        """Tell the workers what became of their requests to reload."""
-        self.board.set_order("wanted", version_number(self.engine.version))
+        """Publish the outcome of the workers' reload requests."""
+        self.board.set_order("target", version_number(self.engine.version))
         self.board.set_order("failed", failed)
         self.board.set_order("failures", self.board.order("failures") + failed)
         self.board.set_order("answered", self.requests)
 
     def _tidy(self) -> None:
-        """Remove the copy of the model's files once all workers have loaded it; look again until then."""
+        """Remove the copy of the model once all workers have loaded it; until then, check again later."""
         if self.moving and self.copier is None and self.board.agree:
             self.models.tidy()
             self.moving = False
@@ -143,7 +143,7 @@ class Supervisor:
                 continue
             worker = self.workers.pop(process)
             if not self.stopping:
-                complain("worker died", worker=worker, status=os.waitstatus_to_exitcode(status))
+                log_error("worker died", worker=worker, status=os.waitstatus_to_exitcode(status))
                 signal.setitimer(signal.ITIMER_REAL, RESTART_SECONDS)
 
     def _signal_all(self, number: int) -> None:
@@ -161,9 +161,9 @@ class Supervisor:
 
 
 def _fork(work: Callable[[], int]) -> int:
-    """Start a process that does some work and ends with the status that this returns."""
+    """Run work in a new process, which exits with the status that work returns."""
     with warnings.catch_warnings():
-        # Python sees threads, those of the BLAS: they are asleep, and none of them holds a lock.
+        # Python warns about the threads of the BLAS; they are idle, and none holds a lock
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:
@@ -172,10 +172,10 @@ def _fork(work: Callable[[], int]) -> int:
     try:
         status = work()
     except BaseException:
-        complain("worker failed")
+        log_error("worker failed")
     finally:
         os._exit(status)
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """Let a signal be waited for that would be ignored otherwise."""
+    """Do nothing; a handler makes it possible to wait for a signal that is ignored by default."""

@@ -1,4 +1,4 @@
-"""Finding tags by a part of their names, among millions."""
+"""Substring search in the names of millions of tags."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_HITS = 10_000
-"""A short word is in very many names; the first so many are ranked."""
+"""Maximum hits to rank, because a short query occurs in very many names."""
 END = "\n"
 
 
 class TagSearch:
-    """All names in one string, so that a search is one pass of the C library over it.
+    """All names in one string, so that a search is one pass of ``str.find``.
 
     Parameters
     ----------
     names, tags : sequences of str
-        Searched without regard to case.
+        Searched case-insensitively.
     counts : int array [labels]
-        The more frequent of two equally good hits comes first.
+        Of two equally good hits, the more frequent comes first.
     """
 
     def __init__(self, names: Sequence[str], tags: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
@@ -34,23 +34,23 @@ class TagSearch:
         self._counts = counts
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Give the labels whose name or tag holds the query: whole names, beginnings, then the frequent."""
-        wanted = _plain(query).strip()
-        if not wanted:
+        """Return the labels whose name or tag contains the query: whole names, prefixes, then others."""
+        needle = _plain(query).strip()
+        if not needle:
             return [int(label) for label in np.argsort(-self._counts, kind="stable")[:limit]]
-        ranked = sorted((self._rank(wanted, place), label) for place, label in self._hits(wanted))
+        ranked = sorted((self._rank(needle, place), label) for place, label in self._hits(needle))
         best = dict.fromkeys(label for _, label in ranked)
         return list(best)[:limit]
 
-    def _hits(self, wanted: str) -> Iterator[tuple[int, int]]:
-        place, hits = self._all.find(wanted), 0
+    def _hits(self, needle: str) -> Iterator[tuple[int, int]]:
+        place, hits = self._all.find(needle), 0
         while place >= 0 and hits < MOST_HITS:
             yield place, bisect_right(self._begin, place) - 1
             hits += 1
-            place = self._all.find(wanted, place + 1)
+            place = self._all.find(needle, place + 1)
 
-    def _rank(self, wanted: str, place: int) -> tuple[int, int]:
-        before, after = self._all[place - 1], self._all[place + len(wanted)]
+    def _rank(self, needle: str, place: int) -> tuple[int, int]:
+        before, after = self._all[place - 1], self._all[place + len(needle)]
         label = bisect_right(self._begin, place) - 1
         starts = before in "\n\t"
         kind = 0 if starts and after in "\n\t" else 1 if starts else 2 if not before.isalnum() else 3

@@ -1,4 +1,4 @@
-"""A walk through the label trees: a node's words, its best labels, and its children."""
+"""Browsing the label trees: a node's words, its best labels and its children."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Doubles = npt.NDArray[np.float64]
 
 
 class TreeView:
-    """One node of one tree, as a reader sees it.
+    """The view of one node of a tree.
 
     Parameters
     ----------
     engine : Engine
     tree, node : int
-        Which tree, which of its nodes; 0 is the root.
+        Index of the tree, and of its node; 0 is the root.
     text : str, optional
-        Children then come with their probabilities for it, and the best labels are the best for it.
+        If given, children have their probabilities for it, and the best labels are those for it.
     """
 
     def __init__(self, engine: Engine, tree: int, node: int, text: str | None = None) -> None:
@@ -47,7 +47,7 @@ class TreeView:
         self.X = engine.matrix([text]) if text and text.strip() else None
 
     def to_json(self) -> dict[str, Any]:
-        """Give all that the page shows."""
+        """Return the view as JSON."""
         return {
             "tree": self.number,
             "trees": len(self.engine.model.trees_),
@@ -69,7 +69,7 @@ class TreeView:
         }
 
     def _words(self, node: int) -> list[tuple[str, float]]:
-        """Name the features that speak for a node most."""
+        """Return the features with the largest positive weights of a node."""
         if node == 0:
             return []
         features, values = node_terms(self.engine.model, self.number, node)
@@ -91,7 +91,7 @@ class TreeView:
         return [self.engine.describe(label) | {"probability": p} for label, p in found if label >= 0]
 
     def _children(self) -> list[dict[str, Any]]:
-        """Describe the children: the likeliest for the text first, or the most frequent."""
+        """Describe the children: the most probable for the text first, or the most frequent."""
         children = self._child_numbers()
         rows = np.array(
             [self.engine.counts[labels_below(self.tree, int(c))].sum() for c in children], np.int64
@@ -118,7 +118,7 @@ class TreeView:
         return np.arange(first, end, dtype=np.int64)
 
     def _chances(self, children: Ints) -> Doubles | None:
-        """Give the probability of each child for the text, given that of the node."""
+        """Return the probability of each child for the text, given that of the node."""
         if self.X is None:
             return None
         stop_if_abandoned()
@@ -141,9 +141,9 @@ class TreeView:
 
 
 def labels_below(tree: LabelTree, node: int) -> Ints:
-    """List the labels of the leaves below a node, its own if it is a leaf."""
+    """Return the labels of the leaves below a node, or its own if it is a leaf."""
     begin, end, found = node, node + 1, []
-    while begin < end:  # the descendants of a node are one range on every level
+    while begin < end:  # the descendants of a node are a contiguous range on every level
         labels = tree.label[begin:end]
         found.append(labels[labels >= 0])
         begin, end = int(tree.first_child[begin]), int(tree.first_child[end])

@@ -1,4 +1,4 @@
-"""A worker: one event loop that answers requests until it is told to stop."""
+"""A worker: one event loop that answers requests until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import uvicorn
 import uvloop
 
 from longleaf.server.app import create_app
-from longleaf.server.logs import complain, log
+from longleaf.server.logs import log, log_error
 from longleaf.server.protocol import bounded_protocol
 from longleaf.server.service import Service
 
 KEEP_ALIVE_SECONDS = 75
 SWITCH_SECONDS = 0.0005
-"""How long one thread may keep the others from Python; the usual 5 ms would show in the answers' times."""
+"""Thread switch interval in seconds; the default of 5 ms would be visible in response times."""
 STOP, RELOAD = (signal.SIGTERM, signal.SIGINT), signal.SIGHUP
 
 
 def serve(service: Service, listener: socket.socket, lifeline: int) -> int:
-    """Answer requests in this process until told to stop, or until the pipe of the supervisor closes."""
+    """Answer requests in this process until stopped, or until the supervisor's pipe closes."""
     settings = service.settings
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
-    gc.freeze()  # what is there now stays; the collector need not look through it while someone waits
+    gc.freeze()  # existing objects stay; the garbage collector need not scan them during requests
 
     async def main() -> None:
         config = uvicorn.Config(
@@ -55,7 +55,7 @@ def serve(service: Service, listener: socket.socket, lifeline: int) -> int:
 
 
 class _Server(uvicorn.Server):
-    """Knows when it drains."""
+    """A server that knows when it drains."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -78,21 +78,19 @@ def _listen_to_signals(server: uvicorn.Server, service: Service, lifeline: int) 
         loop.remove_reader(pipe)
         stop()
 
-    async def take_up() -> None:
+    async def reload_model() -> None:
         try:
-            await service.take_up()
+            await service.reload()
         except (ValueError, OSError) as error:
-            complain("reload failed", reason=str(error))
-            stop()  # the worker that takes this one's place begins with the new model
+            log_error("reload failed", reason=str(error))
+            stop()  # the worker that replaces this one starts with the new model
 
     def reload() -> None:
-        task = loop.create_task(take_up())
+        task = loop.create_task(reload_model())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    for (
-        number
-    ) in STOP:  # uvicorn sets its own on top and hands the signal back at the end: then it does nothing
+    for number in STOP:  # uvicorn overrides these and re-raises the signal at the end, when they do nothing
         signal.signal(number, stop)
     loop.add_signal_handler(RELOAD, reload)
     loop.add_reader(lifeline, orphaned, lifeline)

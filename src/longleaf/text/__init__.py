@@ -1,7 +1,7 @@
-"""Texts and tags: rows from texts, label numbers from tags.
+"""Texts to rows of features, and tags to label numbers.
 
-`vectorizer` has `TextVectorizer`, which is tf-idf with native counting; `checks`, `batches`, `columns` and
-`characters` are what it is made of. `tags` numbers tags and looks them up by name.
+`vectorizer` contains `TextVectorizer`, tf-idf with native counting, which uses `checks`, `batches`, `columns`
+and `characters`. `tags` numbers tags and looks them up by name.
 """
 
 from longleaf.text.vectorizer import TextVectorizer as TextVectorizer

@@ -1,4 +1,4 @@
-"""Any iterable of strings as lists of UTF-8, a batch at a time."""
+"""Splitting an iterable of strings into batches of UTF-8."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ BATCH_CHARACTERS = 1 << 24
 
 
 def batches(texts: Iterable[str], lowercase: bool) -> Iterator[list[str | bytes]]:
-    """Read texts, check that they are strings, and make them ready for the native analyser.
+    """Read texts, check that they are strings, and prepare them for the native analyzer.
 
     Parameters
     ----------
     texts : iterable of str
-        Not kept beyond a batch.
+        Read lazily; only one batch is in memory.
     lowercase : bool
-        Whether the analyser will lower-case.
+        Whether the analyzer will lower-case.
 
     Yields
     ------
@@ -42,7 +42,7 @@ def batches(texts: Iterable[str], lowercase: bool) -> Iterator[list[str | bytes]
 
 
 def _as_utf8(text: str, lowercase: bool) -> str | bytes:
-    # An ASCII string is its own UTF-8 and costs no copy. What `character_table` cannot tell is done here.
+    # An ASCII string is valid UTF-8 and needs no copy. Cases beyond `character_table` are handled here.
     if text.isascii():
         return text
     if lowercase and any(character in text for character in CONTEXTUAL):

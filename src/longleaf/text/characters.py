@@ -1,4 +1,4 @@
-"""What Python knows about Unicode, as one table for the native text analyser."""
+"""Python's Unicode data as a table for the native text analyzer."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ WORD = 1 << 21
 SPACE = 1 << 22
 CODE_POINTS = 0x110000
 
-# The lower case of these takes more than a look at one character: a capital sigma depends on its neighbours,
-# and a dotted capital I becomes two characters. Texts that hold one are lower-cased by Python.
+# The lower case of these cannot be found from a single character: a capital sigma depends on its neighbours,
+# and a dotted capital I becomes two characters. Texts that contain one are lower-cased by Python.
 CONTEXTUAL = "\u03a3\u0130"
 
 
 @cache
 def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
-    r"""Tell for every code point what it becomes and what kind of character that is.
+    r"""Return for every code point its replacement and the kind of that character.
 
     Parameters
     ----------
     lowercase : bool
-        Whether characters become their lower case, as by ``str.lower``, or stay as they are.
+        Whether characters are replaced by their lower case, as by ``str.lower``.
 
     Returns
     -------
     numpy.ndarray of shape (1114112,), uint32
-        The new code point in the low 21 bits, plus `WORD` where that matches ``\w`` and `SPACE` where it
+        The new code point in the low 21 bits, plus `WORD` if that matches ``\w`` and `SPACE` if it
         matches ``\s``.
     """
     identity = np.arange(CODE_POINTS, dtype="<u4")
@@ -44,7 +44,7 @@ def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
 
 
 def _lower(everything: str) -> npt.NDArray[np.uint32]:
-    # Characters whose lower case is longer would shift the others, so they are left out here.
+    # Characters whose lower case is longer would shift the others, so they are replaced here.
     single = everything
     for character in CONTEXTUAL:
         single = single.replace(character, " ")

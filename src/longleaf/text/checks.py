@@ -1,4 +1,4 @@
-"""What a caller of the text vectorizer can get wrong."""
+"""Validation of the parameters and the state of a text vectorizer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from longleaf.io._schema import check_arrays, check_range
 
 
 def check_parameters(parameters: dict[str, Any]) -> None:
-    """Raise ValueError unless the parameters of a vectorizer make sense, alone and together.
+    """Raise ValueError unless the parameters of a vectorizer are valid and compatible.
 
     Parameters
     ----------
     parameters : dict
-        As from ``get_params``.
+        As returned by ``get_params``.
     """
     _check_choice("analyzer", parameters["analyzer"], ("word", "char", "char_wb"))
     _check_choice("norm", parameters["norm"], ("l2", "l1", None))
@@ -44,14 +44,14 @@ def check_parameters(parameters: dict[str, Any]) -> None:
 
 
 ARRAYS = {"term_bytes": "uint8", "term_offsets": "int64", "idf": "float32"}
-"""What a fitted vectorizer has, and the types."""
+"""The arrays of a fitted vectorizer and their dtypes."""
 
 MOST_IDF = 1e6
-"""The logarithm of any number of texts is far below."""
+"""Far above the logarithm of any number of texts."""
 
 
 def check_state(arrays: Mapping[str, npt.NDArray[Any]], hashing: int | None) -> None:
-    """Raise ValueError unless a saved vocabulary is whole: native code trusts it.
+    """Raise ValueError unless a saved vocabulary is consistent, because native code relies on it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which terms become columns, and what they weigh."""
+"""Choosing the terms that become columns, and their weights."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy.typing as npt
 def allowed_terms(
     document_frequency: npt.NDArray[np.int64], n_texts: int, min_df: float, max_df: float
 ) -> npt.NDArray[np.bool_]:
-    """Tell which terms are in neither too few nor too many texts; there must be one.
+    """Return which terms are in neither too few nor too many texts; at least one must be.
 
     Parameters
     ----------
     document_frequency : numpy.ndarray of int64
-        The number of texts that hold each term.
+        The number of texts that contain each term.
     n_texts : int
-        The number of all texts.
+        The total number of texts.
     min_df, max_df : int or float
         A number of texts, or a share of them; both inclusive.
 
@@ -48,16 +48,16 @@ def allowed_terms(
 def inverse_document_frequency(
     document_frequency: npt.NDArray[np.int64], n_texts: int, smooth: bool
 ) -> npt.NDArray[np.float32]:
-    """Weigh terms by how few texts hold them.
+    """Return the weights of terms, larger for terms in fewer texts.
 
     Parameters
     ----------
     document_frequency : numpy.ndarray of int64
-        The number of texts that hold each term; none counts as one.
+        The number of texts that contain each term; 0 counts as 1.
     n_texts : int
-        The number of all texts.
+        The total number of texts.
     smooth : bool
-        Whether to count one more text that holds every term.
+        Whether to add one to all counts, as if one more text contained every term.
 
     Returns
     -------
@@ -76,19 +76,19 @@ def most_frequent(term_frequency: npt.NDArray[np.int64], limit: int) -> npt.NDAr
     term_frequency : numpy.ndarray of int64
         How often each term occurs, with the terms in sorted order.
     limit : int
-        How many to choose.
+        Number of terms to choose.
 
     Returns
     -------
     numpy.ndarray of intp
-        Their places, rising.
+        Their indices, ascending.
     """
-    # Word for word what scikit-learn does, its float64 included: so ties fall as they fall there.
+    # The same operations as in scikit-learn, including float64, so that ties are broken the same way.
     return np.sort((-term_frequency.astype(np.float64)).argsort()[:limit])
 
 
 def hashed_columns(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Map every hashed column to itself, or to -1 where it is left out.
+    """Map every hashed column to itself, or to -1 if it is dropped.
 
     Parameters
     ----------
@@ -98,6 +98,6 @@ def hashed_columns(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     Returns
     -------
     numpy.ndarray of int32
-        As the native counter reads it.
+        Input of the native counter.
     """
     return np.where(allowed, np.arange(allowed.size), -1).astype(np.int32)

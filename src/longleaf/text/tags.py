@@ -1,4 +1,4 @@
-"""Tags as strings on one side, as label numbers on the other."""
+"""Mapping between tags as strings and label numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from longleaf.text.vectorizer import TextVectorizer
 
 Objects = npt.NDArray[np.object_]
 UNKNOWN, SHARED = -1, -2
-"""In place of a number: no tag has this name, or several have it."""
+"""Instead of a number: no tag has this name, or several tags have it."""
 MOST_QUOTED = 80
 
 
 class TagCollector:
-    """Gathers the tags of rows, one row after the other, as numbers: the strings are kept once."""
+    """Collects the tags of rows as numbers; each string is stored once."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._number = {tag: number for number, tag in enumerate(known)}
@@ -31,7 +31,7 @@ class TagCollector:
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[str]], known: Iterable[str] = ()) -> Self:
-        """Take in all rows of an iterable."""
+        """Collect the tags of all rows of an iterable."""
         if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
             raise TypeError(f"tags must be an iterable of lists of strings; got {type(rows).__name__}.")
         collector = cls(known)
@@ -41,16 +41,16 @@ class TagCollector:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are so far."""
+        """The number of rows so far."""
         return len(self._ends) - 1
 
     @property
     def tags(self) -> list[str]:
-        """The tags so far, in the order in which they came up."""
+        """The tags so far, in order of first occurrence."""
         return list(self._number)
 
     def add(self, tags: Iterable[str]) -> None:
-        """Take in one row's tags."""
+        """Add the tags of one row."""
         if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
             raise TypeError(f"tags[{self.n_rows}] must be a list of strings; got {type(tags).__name__}.")
         for tag in tags:
@@ -60,13 +60,13 @@ class TagCollector:
         self._ends.append(len(self._numbers))
 
     def texts(self, records: Iterable[Record]) -> Iterator[str]:
-        """Give the texts of records, taking in their tags on the way."""
+        """Yield the texts of records, and collect their tags."""
         for record in records:
             self.add(record.tags)
             yield record.text
 
     def indicator(self) -> sp.csr_array:
-        """Give float32 [rows, tags], ones at the tags of each row, in the order in which tags came up."""
+        """Return a float32 matrix [rows, tags] with ones at the tags of each row, by first occurrence."""
         width = np.int32 if len(self._numbers) <= np.iinfo(np.int32).max else np.int64
         ends, numbers = np.array(self._ends, width), np.array(self._numbers, width)
         shape = (self.n_rows, len(self._number))
@@ -76,7 +76,7 @@ class TagCollector:
         return matrix
 
     def sorted_indicator(self) -> tuple[Objects, sp.csr_array]:
-        """Give the tags in order, and the indicator whose columns they name."""
+        """Return the sorted tags, and the indicator with columns in that order."""
         tags = as_objects(sorted(self._number))
         place = np.empty(len(tags), np.int32)
         place[[self._number[tag] for tag in tags]] = np.arange(len(tags))
@@ -88,15 +88,15 @@ class TagCollector:
 
 
 def known_indicator(tags: Iterable[Iterable[str]], known: Objects, unseen: str) -> sp.csr_array:
-    """Give the indicator of tags whose first columns are `known`; `unseen` as in `Tagger.transform_tags`."""
+    """Return the indicator of tags, with `known` first; `unseen` is as in `Tagger.transform_tags`."""
     indicator = TagCollector.of(tags, known).indicator()
     if unseen == "error" and indicator.shape[1] > len(known):
-        raise ValueError(f"tags must occur in training; {indicator.shape[1] - len(known)} do not.")
+        raise ValueError(f"tags must occur in training; got {indicator.shape[1] - len(known)} that do not.")
     return indicator if unseen == "add" else indicator[:, : len(known)]
 
 
 def as_objects(strings: Iterable[str]) -> Objects:
-    """Give strings as an array of objects, never as one of fixed width."""
+    """Return strings as an array of objects, not of fixed-width strings."""
     listed = list(strings)
     result = np.empty(len(listed), dtype=object)
     result[:] = listed
@@ -104,16 +104,16 @@ def as_objects(strings: Iterable[str]) -> Objects:
 
 
 class TagIndex:
-    """Tags by number, looked up by themselves or by their readable names.
+    """Tags by number, with lookup by tag or readable name.
 
-    A name that several tags share names none of them; a tag takes precedence over another tag's name.
+    A name shared by several tags is ambiguous and matches none; a tag takes precedence over another's name.
 
     Parameters
     ----------
     tags : iterable of str
         In the order of their numbers.
     names : mapping of str to str, optional
-        Readable names by tag; of other tags too, which play no part.
+        Readable names by tag; those of unknown tags are ignored.
     """
 
     def __init__(self, tags: Iterable[str], names: Mapping[str, str] | None = None) -> None:
@@ -129,17 +129,17 @@ class TagIndex:
         return isinstance(word, str) and self._find(word) >= 0
 
     def name(self, tag: str) -> str:
-        """Return the readable name of a tag; itself if it has none."""
+        """Return the readable name of a tag, or the tag itself if it has none."""
         return tag if self.names is None else self.names.get(tag, tag)
 
     def number(self, word: str, argument: str = "tag") -> int:
-        """Look up a tag, by itself or by its name.
+        """Return the number of a tag, given by itself or its name.
 
         Parameters
         ----------
         word : str
         argument : str
-            What the caller calls it, for errors.
+            Its name in error messages.
         """
         number = self._find(word)
         if number == UNKNOWN:
@@ -149,14 +149,14 @@ class TagIndex:
         return number
 
     def unusable(self, word: str) -> str:
-        """Say why a word names no tag."""
+        """Return why a word does not identify a tag."""
         if self._find(word) == UNKNOWN:
             return "does not occur in training"
         first, second = [tag for tag in self.tags if self.name(tag) == word][:2]
         return f"is the name of {quoted(first)} and {quoted(second)}"
 
     def numbers(self, words: Iterable[str], argument: str) -> npt.NDArray[np.int64]:
-        """Look up tags."""
+        """Return the numbers of tags."""
         if isinstance(words, str | bytes):
             raise TypeError(f"{argument} must be a list of tags; got a single {type(words).__name__}.")
         return np.array([self.number(word, argument) for word in words], np.int64)
@@ -169,7 +169,7 @@ class TagIndex:
         return result
 
     def groups(self, groups: Mapping[str, Any]) -> npt.NDArray[np.int64]:
-        """Return the number of each tag's group; a tag in none is a group of its own."""
+        """Return the number of each tag's group; a tag in no group is a group by itself."""
         members = self.numbers(groups, "groups")
         numbers: dict[Any, int] = {}
         result = np.arange(len(self)) + len(members)
@@ -189,19 +189,19 @@ class TagIndex:
 
 
 def quoted(word: str) -> str:
-    """Quote a word for an error, no more of it than a sentence can hold."""
+    """Quote a word for an error message, shortened if necessary."""
     return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "…")
 
 
 def ready_texts(texts: Iterable[str], vectorizer: Any) -> Iterable[str]:
-    """Leave texts a stream for a vectorizer that reads them once; make a list for any other."""
+    """Return texts unchanged for a vectorizer that reads them once, or as a list for any other."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
     return texts if isinstance(vectorizer, TextVectorizer) else list(texts)
 
 
 def check_tags(tags: Iterable[str], name: str) -> list[str]:
-    """Return a list of tags, each of which must be a string and be named once."""
+    """Check and return a list of tags, which must be distinct strings."""
     if isinstance(tags, str | bytes):
         raise TypeError(f"{name} must be a list of tags; got a single {type(tags).__name__}.")
     listed = list(tags)
@@ -211,12 +211,12 @@ def check_tags(tags: Iterable[str], name: str) -> list[str]:
     repeated = first_repeated(listed)
     if not listed or repeated is not None:
         found = "none" if not listed else f"{repeated!r} twice"
-        raise ValueError(f"{name} must name at least one tag, and each once; got {found}.")
+        raise ValueError(f"{name} must name at least one tag, and each only once; got {found}.")
     return listed
 
 
 def first_repeated(tags: list[str]) -> str | None:
-    """Return the first tag that was there before, if any."""
+    """Return the first tag that occurs a second time, if any."""
     seen: set[str] = set()
     for tag in tags:
         if tag in seen:

@@ -1,4 +1,4 @@
-"""Texts in, a sparse tf-idf matrix out: scikit-learn's ``TfidfVectorizer`` in native code and on threads."""
+"""Texts to a sparse tf-idf matrix: scikit-learn's ``TfidfVectorizer`` in multithreaded native code."""
 
 from __future__ import annotations
 
@@ -27,43 +27,44 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     r"""Turn texts into rows of weighted term counts.
 
     With ``analyzer="word"`` the terms are those of scikit-learn's default pattern ``(?u)\b\w\w+\b``. The same
-    texts and settings give the vocabulary and values of ``TfidfVectorizer``, and the same bits whatever the
+    texts and settings give the vocabulary and values of ``TfidfVectorizer``, and the same bits for any
     number of threads. Texts may be any iterable: they are read in batches and not kept.
 
     Parameters
     ----------
     analyzer : {"word", "char", "char_wb"}, default="word"
-        Whether terms are n-grams of words, of characters, or of characters inside words, padded with spaces.
+        Whether terms are n-grams of words, of characters, or of characters within words padded with spaces.
     ngram_range : tuple of (int, int), default=(1, 1)
-        The shortest and the longest n-grams.
+        The minimum and maximum length of n-grams.
     char_ngram_range : tuple of (int, int) or None, default=None
-        With words, also the character n-grams of these lengths, as by "char_wb". They are named with a
-        leading ``~``, which no word has.
+        In addition to words, character n-grams of these lengths, as by "char_wb". Their names have a leading
+        ``~``, which no word has.
     lowercase : bool, default=True
         Whether to lower-case texts first, as ``str.lower`` does.
     min_df, max_df : int or float, default=1 and 1.0
-        Terms (hashed: columns) in fewer or more texts are left out; a float is a share of the texts.
+        Terms (with hashing: columns) in fewer or more texts are ignored; a float is a share of the texts.
     max_features : int or None, default=None
-        Keep only that many terms, the most frequent ones over all texts.
+        Keep only this many terms, the most frequent ones over all texts.
     sublinear_tf : bool, default=True
-        Whether a count ``c`` counts as ``1 + log(c)``.
+        Whether a count ``c`` is replaced by ``1 + log(c)``.
     use_idf, smooth_idf : bool, default=True
-        Whether terms weigh by inverse document frequency, smoothed as if one more text held every term.
+        Whether terms are weighted by inverse document frequency, smoothed as if one more text contained
+        every term.
     norm : {"l2", "l1", None}, default="l2"
-        The norm that rows are scaled to have.
+        The norm to which rows are scaled.
     hashing : int or None, default=None
-        A number of columns to hash terms into, instead of a vocabulary: memory is bounded, names are lost.
+        Number of columns to hash terms into, instead of a vocabulary: memory is bounded, but names are lost.
     n_jobs : int or None, default=None
         Number of threads; None is 1, -1 is all cores.
 
     Attributes
     ----------
     term_bytes_ : numpy.ndarray of uint8
-        The terms in UTF-8, one after the other in order of code points. Empty with hashing.
+        The terms in UTF-8, concatenated in order of code points. Empty with hashing.
     term_offsets_ : numpy.ndarray of shape (n_terms + 1,), int64
-        Where each term begins in `term_bytes_`, and the end.
+        The start of each term in `term_bytes_`, and the end of the last.
     idf_ : numpy.ndarray of shape (n_columns,), float32
-        The weight of every column; 1 without `use_idf`, 0 for hashed columns that are left out.
+        The weight of every column; 1 without `use_idf`, 0 for hashed columns that are dropped.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         texts : iterable of str
-            One string a row.
+            One string per row.
         y : object
             Not used.
 
@@ -134,7 +135,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         texts : iterable of str
-            One string a row.
+            One string per row.
         y : object
             Not used.
 
@@ -147,12 +148,12 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         return self._matrix(counter, self._learn(counter))
 
     def transform(self, texts: Iterable[str]) -> csr_matrix:
-        """Turn texts into rows by the vocabulary and weights of `fit`; unknown terms do not count.
+        """Transform texts with the vocabulary and weights of `fit`; unknown terms are ignored.
 
         Parameters
         ----------
         texts : iterable of str
-            One string a row.
+            One string per row.
 
         Returns
         -------
@@ -165,7 +166,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         return self._matrix(counter, columns)
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Name the columns.
+        """Return the names of the columns.
 
         Parameters
         ----------
@@ -186,12 +187,12 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        """Columns by term, made anew at each use; empty with hashing."""
+        """Columns by term, created on each access; empty with hashing."""
         names = self.get_feature_names_out() if self.hashing is None else ()
         return {term: column for column, term in enumerate(names)}
 
     def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return what was learnt as plain data.
+        """Return the fitted state as plain data.
 
         Returns
         -------
@@ -201,7 +202,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
             ``term_bytes``, ``term_offsets`` and ``idf``.
         """
         check_is_fitted(self)
-        check_parameters(self.get_params())  # what could not be read back is not written
+        check_parameters(self.get_params())  # do not write what could not be read back
         parameters = {name: _plain(value) for name, value in self.get_params().items()}
         return parameters, {
             "term_bytes": self.term_bytes_,
@@ -211,17 +212,17 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Make a fitted vectorizer from what `state` returned, as read from JSON and plain files.
+        """Create a fitted vectorizer from the result of `state`, as read from JSON and plain files.
 
         Parameters
         ----------
         parameters, arrays : dict
-            What `state` returned; arrays may be memory-mapped.
+            The result of `state`; arrays may be memory-mapped.
 
         Returns
         -------
         TextVectorizer
-            It transforms as the one that was saved, bit for bit.
+            It transforms like the saved one, bit for bit.
         """
         given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in parameters.items()}
         made = cls(**given)
@@ -232,7 +233,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_terms", None)  # native, and quickly made anew
+        state.pop("_terms", None)  # native, and cheap to rebuild
         return state
 
     def __sklearn_tags__(self) -> Any:
@@ -244,7 +245,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     def _count(
         self, texts: Iterable[str], known: _core.Vocabulary | None, keep_rows: bool
     ) -> _core.TextCounter:
-        check_parameters(self.__dict__)  # `get_params` takes longer than a short text
+        check_parameters(self.__dict__)  # faster than `get_params`, which would dominate for a short text
         counter = _core.TextCounter(
             character_table(bool(self.lowercase)),
             _ANALYZERS[self.analyzer],
@@ -260,7 +261,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         return counter
 
     def _learn(self, counter: _core.TextCounter) -> npt.NDArray[np.int32]:
-        """Choose and weigh the columns; return the column of every counted id, -1 where it is left out."""
+        """Choose and weight the columns; return the column of every counted id, -1 if dropped."""
         document_frequency, term_frequency = counter.merge()
         allowed = allowed_terms(document_frequency, counter.n_rows, self.min_df, self.max_df)
         idf = np.ones(document_frequency.size, np.float32)
@@ -289,7 +290,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     def _matrix(self, counter: _core.TextCounter, columns: npt.NDArray[np.int32]) -> csr_matrix:
         rows = counter.rows(columns, self.idf_, bool(self.sublinear_tf), _NORMS[self.norm])
         matrix = csr_matrix(rows, shape=(counter.n_rows, self.idf_.size))
-        matrix.has_canonical_format = True  # and sorted
+        matrix.has_canonical_format = True  # and sorted indices
         return matrix
 
 

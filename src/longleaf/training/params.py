@@ -1,4 +1,4 @@
-"""What the parameters of estimators must be: one check each, for `fit` and for the files of models."""
+"""The checks of the parameters of estimators, for `fit` and for model files."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from longleaf.trees.clustering import TREES
 
 MOST_EPOCHS = 10**6
 MOST_K = 10**6
-"""Far beyond what anybody wants to have by default: the answers to a row are made in memory."""
+"""Far above any useful default, because the results of a row are kept in memory."""
 
 
 def check_weight_bits(value: Any, name: str = "weight_bits") -> int:
-    """Return the bits of a weight."""
+    """Check and return the number of bits of a weight."""
     if isinstance(value, bool) or value not in (8, 32):
         raise ValueError(f"{name} must be 8 or 32; got {value!r:.80}.")
     return int(value)
@@ -54,11 +54,11 @@ CHECKS: Mapping[str, Check] = {
     "k": partial(check_count, high=MOST_K),
     "n_jobs": check_threads,
 }
-"""What `fit` and `partial_fit` check of the parameters that every estimator has."""
+"""The checks of `fit` and `partial_fit` for the parameters that all estimators have."""
 
 
 def check_trees(value: Any, name: str) -> str | None:
-    """Return the name of a kind of tree, or None for trees of the user's own: null, or a list of it."""
+    """Return the kind of trees, or None for custom trees, stored as null or a list of nulls."""
     own = value is None or (isinstance(value, list) and all(item is None for item in value))
     return None if own else check_choice(value, name, TREES)
 
@@ -74,6 +74,6 @@ STORED: Mapping[str, Check] = {
     "max_leaf": check_count,
     "tree": check_trees,
 }
-"""What a file may hold for these and the others; a random state of numpy's is stored as null.
+"""The checks of parameters in model files; a NumPy random state is stored as null.
 
-Limits that earlier versions did not have are wider here."""
+Limits are wider here where earlier versions had none."""

@@ -1,6 +1,6 @@
 """Choosing settings by successive halving.
 
-`tune` is what people call; `candidates` draws the settings to try, and `halving` trains and judges them.
+`tune` is the entry point; `candidates` draws the settings to try, and `halving` trains and evaluates them.
 """
 
 from longleaf.tuning.halving import Trial as Trial

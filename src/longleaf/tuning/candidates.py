@@ -1,4 +1,4 @@
-"""The settings that are worth trying, and a seeded draw of some of them."""
+"""The space of settings to try, and a seeded draw from it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SPACE: dict[str, Any] = {
     "n_trees": (1, 3),
     "threshold": (0.05, 0.1),
 }
-"""What is tried where nothing else is said: powers of two around what published systems use."""
+"""The default values to try: powers of two around those of published systems."""
 
 
 def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> dict[str, Any]:
-    """Complete the caller's choices by `SPACE`; what the estimator does not have is left out of that."""
+    """Complete the caller's choices with `SPACE`, without settings that the estimator does not have."""
     known = estimator.get_params(deep=False)
     for name, values in (space or {}).items():
         if name not in known:
@@ -40,43 +40,43 @@ def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> di
 def starting_settings(
     names: Sequence[str], estimator: LabelEstimator, space: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Give the estimator's own settings, a C that was left out as the number that it means.
+    """Return the estimator's own settings, with a default C as a number.
 
-    Where the caller lists values and the estimator's own is not among them, the first one takes its place:
-    who lists ``n_trees=[1]`` is never to be given three.
+    If the caller lists values without the estimator's own, the first of them replaces it: with
+    ``n_trees=[1]``, no candidate has three trees.
     """
-    params, wanted = estimator.get_params(deep=False), dict(space or {})
-    if params["loss"] not in wanted.get("loss", [params["loss"]]):
-        params |= {"loss": wanted["loss"][0], "C": None}  # which was chosen for the other loss
+    params, choices = estimator.get_params(deep=False), dict(space or {})
+    if params["loss"] not in choices.get("loss", [params["loss"]]):
+        params |= {"loss": choices["loss"][0], "C": None}  # the C was chosen for the other loss
     if params["C"] is None:
         params["C"] = estimator.default_costs.get(params["loss"])
-    if isinstance(wanted.get("C"), Mapping):
-        wanted["C"] = wanted["C"].get(params["loss"], [params["C"]])
-    for name, values in wanted.items():
+    if isinstance(choices.get("C"), Mapping):
+        choices["C"] = choices["C"].get(params["loss"], [params["C"]])
+    for name, values in choices.items():
         params[name] = params[name] if params[name] in values else values[0]
     return {name: params[name] for name in names}
 
 
 def draw(space: Mapping[str, Any], start: Settings, n: int, seed: int) -> list[Settings]:
-    """Give ``n`` different settings, or all there are: the starting ones first, then others at random.
+    """Return ``n`` distinct settings, or all there are: the starting ones first, then others at random.
 
     Parameters
     ----------
     space : mapping of str to values
-        Of "C", values by loss are allowed.
+        The values of "C" may be given by loss.
     start : dict
         The starting settings, one value for each name in ``space``; they need not be in the space.
     n : int
-        How many are wanted.
+        Number of settings.
     seed : int
-        The same number gives the same settings.
+        The same seed gives the same settings.
     """
     pairs = _loss_pairs(space, start)
     others = {name: values for name, values in space.items() if name not in ("loss", "C")}
     shape = (len(pairs), *(len(values) for values in others.values()))
     size = math.prod(shape)
-    wanted = min(n, size)  # one more than needed: the starting settings may come up again
-    places = sample_without_replacement(size, wanted, random_state=seed)
+    n_drawn = min(n, size)  # one more than needed, as the starting settings may be drawn
+    places = sample_without_replacement(size, n_drawn, random_state=seed)
     drawn = []
     for place in np.random.RandomState(seed).permutation(places).tolist():
         first, *rest = np.unravel_index(place, shape)
@@ -87,7 +87,7 @@ def draw(space: Mapping[str, Any], start: Settings, n: int, seed: int) -> list[S
 
 
 def _loss_pairs(space: Mapping[str, Any], start: Settings) -> list[Settings]:
-    """List losses with their costs; a name that is not searched is left out."""
+    """Return pairs of loss and cost; a setting that is not searched is omitted."""
     pairs: list[Settings] = [{"loss": loss} for loss in space["loss"]] if "loss" in space else [{}]
     if "C" not in space:
         return pairs
@@ -96,5 +96,5 @@ def _loss_pairs(space: Mapping[str, Any], start: Settings) -> list[Settings]:
         return [pair | {"C": C} for pair in pairs for C in costs]
     missing = {pair.get("loss", start.get("loss")) for pair in pairs} - set(costs)
     if missing:
-        raise ValueError(f"space must list C for every loss; there is none for {missing.pop()!r}.")
+        raise ValueError(f"space must list C for every loss; got none for {missing.pop()!r}.")
     return [pair | {"C": C} for pair in pairs for C in costs[pair.get("loss", start.get("loss"))]]

@@ -1,4 +1,4 @@
-"""Rung after rung of trainings, and how they are judged."""
+"""The rungs of successive halving: training and evaluating candidates."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Trial:
-    """One training and what it reached.
+    """One training run and its result.
 
     Attributes
     ----------
     candidate : int
-        Which settings; 0 are the starting ones.
+        Number of the settings; 0 are the starting ones.
     settings : dict
-        What was set.
+        The settings.
     rung, rows : int
-        The rung, from 0, and how many rows it trains on.
+        The rung, from 0, and its number of training rows.
     value : float
         The metric on the development rows, in percent.
     seconds : float
-        How long training and judging took; it plays no part in the choice.
+        Time for training and evaluation; it does not affect the choice.
     """
 
     candidate: int
@@ -54,7 +54,7 @@ class Trial:
 
 
 def parse_metric(metric: str) -> tuple[str, int]:
-    """Read ``psp@5`` as ``("psp", 5)``."""
+    """Parse ``psp@5`` as ``("psp", 5)``."""
     match = METRIC.fullmatch(metric) if isinstance(metric, str) else None
     if match is None:
         raise ValueError(f"metric must be p@k, ndcg@k or psp@k, as in psp@5; got {metric!r}.")
@@ -63,7 +63,7 @@ def parse_metric(metric: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Rows to learn from, rows to judge by, and how."""
+    """Training rows, development rows, and the metric."""
 
     X: Any
     Y: sp.csr_array
@@ -72,7 +72,7 @@ class Judge:
     metric: str
     k: int
     tail: float
-    worth: npt.NDArray[np.float64]
+    inverse_propensity: npt.NDArray[np.float64]
 
     @classmethod
     def of(
@@ -85,36 +85,38 @@ class Judge:
         X_dev: Any,
         Y_dev: sp.csr_array,
     ) -> Judge:
-        """Check and complete what is given."""
+        """Check and complete the arguments."""
         name, k = parse_metric(metric)
         dial = check_number(float(name == "psp") if tail is None else tail, "tail", low=0)
         if Y.nnz == 0 or Y_dev.nnz == 0:
-            raise ValueError("Y must have labels both to train on and to judge by; got none on one side.")
-        width = max(Y.shape[1], Y_dev.shape[1])  # labels that training never saw count all the same
+            raise ValueError(
+                "Y must have labels in both training and development rows; got none in one of them."
+            )
+        width = max(Y.shape[1], Y_dev.shape[1])  # labels that training never saw also count
         truth = sp.csr_array((Y_dev.data, Y_dev.indices, Y_dev.indptr), shape=(Y_dev.shape[0], width))
         a, b = propensity
         counts = np.bincount(Y.indices, minlength=width)
-        worth = inverse_propensity_from_counts(counts, Y.shape[0], a, b)
-        return cls(X, Y, X_dev, truth, metric, k, dial, worth)
+        inverse_propensity = inverse_propensity_from_counts(counts, Y.shape[0], a, b)
+        return cls(X, Y, X_dev, truth, metric, k, dial, inverse_propensity)
 
     def top(self, model: LabelEstimator) -> Labels:
         """Rank the development rows; propensities are those of all training rows, in every rung."""
         n_labels = self.Y.shape[1]
-        gain = self.worth[:n_labels] ** self.tail if self.tail else None
+        gain = self.inverse_propensity[:n_labels] ** self.tail if self.tail else None
         return model.top_k(self.X_dev, min(self.k, n_labels), gain=gain).labels
 
     def value(self, top: Labels) -> float:
-        """Give the metric, in percent."""
-        return evaluate(self.truth, top, inverse_propensity=self.worth, k=self.k)[self.metric]
+        """Return the metric, in percent."""
+        return evaluate(self.truth, top, inverse_propensity=self.inverse_propensity, k=self.k)[self.metric]
 
     def difference(self, a: Labels, b: Labels) -> Difference:
         """Compare two rankings by the metric."""
-        return compare(self.truth, a, b, inverse_propensity=self.worth, k=self.k)[self.metric]
+        return compare(self.truth, a, b, inverse_propensity=self.inverse_propensity, k=self.k)[self.metric]
 
 
 @dataclass(eq=False)
 class Halving:
-    """Trains candidates on more and more rows, ever fewer of them."""
+    """Train fewer and fewer candidates on more and more rows."""
 
     judge: Judge
     base: LabelEstimator
@@ -124,23 +126,25 @@ class Halving:
     progress: Progress | None
     report: Report | None
     tops: dict[int, Labels] = field(default_factory=dict)
-    """What each candidate of the last rung ranks first."""
+    """The rankings of each candidate of the last rung."""
 
     def run(self, order: npt.NDArray[np.int64]) -> tuple[list[Trial], Trial]:
-        """Give all trials and the best of the last rung; a rung trains on the first rows of ``order``."""
-        going, trials, ranked = list(range(len(self.drawn))), [], []
+        """Return all trials and the best of the last rung; a rung trains on the first rows of ``order``."""
+        remaining, trials, ranked = list(range(len(self.drawn))), [], []
         for rung, size in enumerate(self.sizes):
             rows = None if size == len(order) else np.sort(order[:size])
             X, Y = (matrix if rows is None else matrix[rows] for matrix in (self.judge.X, self.judge.Y))
-            share = 1 / len(going) / len(self.sizes)  # rungs cost about the same: fewer trainings, more rows
+            share = (
+                1 / len(remaining) / len(self.sizes)
+            )  # rungs cost about the same: fewer trainings, more rows
             tried: list[Trial] = []
-            for one in going:
-                told = self._told(rung / len(self.sizes) + len(tried) * share, share)
-                tried.append(self._try(one, rung, X, Y, told))
+            for one in remaining:
+                progress = self._rescaled_progress(rung / len(self.sizes) + len(tried) * share, share)
+                tried.append(self._try(one, rung, X, Y, progress))
             trials += tried
             ranked = sorted(tried, key=lambda trial: (-trial.value, trial.candidate))
-            best = [trial.candidate for trial in ranked[: -(-len(going) // self.factor)]]
-            going = sorted({0, *best})  # the starting settings go along as the yardstick
+            best = [trial.candidate for trial in ranked[: -(-len(remaining) // self.factor)]]
+            remaining = sorted({0, *best})  # the starting settings stay for comparison
         return trials, ranked[0]
 
     def _try(self, candidate: int, rung: int, X: Any, Y: sp.csr_array, progress: Progress | None) -> Trial:
@@ -158,14 +162,14 @@ class Halving:
             self.report(trial)
         return trial
 
-    def _told(self, before: float, share: float) -> Progress | None:
-        """Give what tells the progress of one training as that of the whole."""
-        tell = self.progress
-        return None if tell is None else lambda done: tell(before + share * min(done, 1.0))
+    def _rescaled_progress(self, before: float, share: float) -> Progress | None:
+        """Return a callback that reports the progress of one training as that of the whole search."""
+        report = self.progress
+        return None if report is None else lambda done: report(before + share * min(done, 1.0))
 
 
 def rung_sizes(n_rows: int, n_candidates: int, factor: int, min_rows: int) -> list[int]:
-    """Give the rows of each rung, rising by ``factor`` to all; as many rungs as it takes to be left with few.
+    """Return the number of rows of each rung, increasing by ``factor`` up to all rows.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """Choosing settings by successive halving.
 
-The problem: which of many settings is best on rows that training does not see, for the price of a few full
-trainings? Given are rows with labels, a metric, and settings to try. All of them are trained on a small part
-of the rows and judged on the development rows; the best third goes on to three times as many rows, and so
-forth, until the last few are trained on all. Most of the time so goes to settings that deserve it. The parts
-are nested, so that a later rung only adds rows. The starting settings go all the way as a yardstick, so that
-what is chosen is never worse than they are on the development rows. Sources: Karnin, Koren and Somekh, ICML
+The problem: which of many settings is best on rows that training does not see, at the cost of a few full
+training runs? Given are rows with labels, a metric, and settings to try. All of them are trained on a small
+sample of the rows and evaluated on the development rows; the best third continues with three times as many
+rows, and so on, until the last few are trained on all rows. Most of the time is thus spent on promising
+settings. The samples are nested, so a later rung only adds rows. The starting settings are part of every
+rung, so that the chosen settings are never worse on the development rows. Sources: Karnin, Koren and Somekh,
+ICML
 2013; Jamieson and Talwalkar, AISTATS 2016.
 """
 
@@ -30,35 +31,36 @@ from longleaf.text.vectorizer import TextVectorizer
 from longleaf.tuning.candidates import Settings, draw, full_space, starting_settings
 from longleaf.tuning.halving import Halving, Judge, Progress, Report, Trial, rung_sizes
 
-Parts = tuple[Any, sp.csr_array, Any, sp.csr_array]
-"""Features and labels to train on, features and labels to judge by."""
+Splits = tuple[Any, sp.csr_array, Any, sp.csr_array]
+"""Training features and labels, development features and labels."""
 
 __all__ = ["Trial", "Tuning", "tune"]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was chosen, and why.
+    """The chosen settings, and the reasons.
 
     Attributes
     ----------
     settings, value
-        The chosen settings, and the metric they reach on the development rows.
+        The chosen settings, and their metric on the development rows.
     start : dict
         The starting settings.
     difference : Difference
-        From the starting settings (a) to the chosen ones (b), with a paired bootstrap interval. The chosen
-        are the best of several on these very rows, so on others the difference tends to be a little smaller.
+        The difference of the chosen settings (b) to the starting ones (a), with a paired bootstrap interval.
+        The chosen ones are the best of several on these rows, so on others the difference tends to be
+        slightly smaller.
     metric, tail
-        What they were judged by, and the dial that was searched with.
+        The metric, and the tail of the predictions.
     rows, dev_rows : int
-        Rows of the last rung, and rows that judged.
+        Numbers of training rows in the last rung, and of development rows.
     trials : tuple of Trial
-        Everything that was tried, in order.
+        All trials, in order.
     random_state : int
         The seed.
     estimator : PLT, BR or Tagger
-        With the chosen settings, not fitted.
+        An unfitted estimator with the chosen settings.
     """
 
     settings: Settings
@@ -74,7 +76,7 @@ class Tuning:
     estimator: Any = field(compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything but the estimator as plain JSON."""
+        """Return everything but the estimator as plain JSON."""
         names = [name for name in self.__dataclass_fields__ if name not in ("estimator", "trials")]
         plain = {name: getattr(self, name) for name in names}
         plain["difference"] = asdict(self.difference)
@@ -104,31 +106,32 @@ def tune(
     ----------
     X, Y
         Features and labels as `longleaf.PLT.fit` takes them; texts and tags if ``estimator`` is a Tagger,
-        which are vectorized once: of development rows held out of them, the words (not the tags) are counted.
+        which are vectorized once, so the vocabulary includes the words of held-out rows (but not their
+        tags).
     estimator : PLT, BR or Tagger, optional
-        What to start from: settings that are not searched stay as they are. ``PLT()`` if left out. A setting
-        whose values ``space`` lists without the estimator's own starts at the first of them.
+        The starting settings; those that are not searched are kept. By default ``PLT()``. If ``space`` lists
+        values of a setting without the estimator's own, the first of them is the starting value.
     dev : (X, Y), optional
-        The development rows. Left out, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
+        The development rows. By default, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
     metric : str
         ``p@k``, ``ndcg@k`` or ``psp@k``, for instance ``psp@5``.
     tail : float, optional
-        The tail dial to search with; left out, 1 for ``psp@k`` and 0 for the others.
+        The tail of the predictions; by default 1 for ``psp@k`` and 0 for the others.
     space : mapping of str to list, optional
-        Values to try by name of the setting, in place of the default ones of loss, C, arity, max_leaf,
+        Values to try, by name of the setting, which replace the default ones of loss, C, arity, max_leaf,
         n_trees and threshold; values of "C" may be given by loss, ``{"log": [8], "squared-hinge": [1]}``.
     candidates : int
-        How many settings to try, the starting ones included; fewer if there are no more.
+        Number of settings to try, including the starting ones; fewer if there are no more.
     factor : int
-        Of the settings of a rung, one in ``factor`` goes on, to as many times more rows.
+        One in ``factor`` settings of a rung continues, with ``factor`` times as many rows.
     min_rows : int
-        No rung has fewer rows, but for the last, which has all there are.
+        Minimum rows of a rung, except the last one, which has all rows.
     random_state : int
-        Seed of the split, of the draw and of the models: the same seed, the same choice.
+        Seed of the split, of the draw and of the models; the same seed gives the same choice.
     progress : callable, optional
-        Called now and then with the share of the work that is done.
+        Called from time to time with the share of the work that is done.
     report : callable, optional
-        Called with each `Trial` when it is done.
+        Called with each `Trial` when it is finished.
 
     Examples
     --------
@@ -145,7 +148,7 @@ def tune(
         X, Y, dev = _vectorized(start, X, Y, dev, model.n_jobs)
     if not isinstance(model, LabelEstimator):
         raise TypeError(f"estimator must be a PLT, BR or Tagger; got {type(model).__name__}.")
-    judge = Judge.of(metric, tail, model.propensity, *_parts(X, Y, dev, dev_share, random_state))
+    judge = Judge.of(metric, tail, model.propensity, *_split_rows(X, Y, dev, dev_share, random_state))
     whole = full_space(space, model)
     first = starting_settings(list(whole), model, space)
     drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
@@ -171,8 +174,8 @@ def tune(
     )
 
 
-def _parts(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, seed: int) -> Parts:
-    """Check the rows and hold some out if none are given to judge by."""
+def _split_rows(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, seed: int) -> Splits:
+    """Check the rows, and hold some out if there are no development rows."""
     check_features(X)
     X, labels = _indexable(X), check_labels(Y)
     if X.shape[0] != labels.shape[0]:
@@ -202,7 +205,7 @@ def _indexable(X: Any) -> Any:
 def _vectorized(
     tagger: Tagger, texts: Any, tags: Any, dev: tuple[Any, Any] | None, n_jobs: int | None
 ) -> tuple[Any, sp.csr_array, tuple[Any, Any] | None]:
-    """Turn texts and tags into matrices, once; tags that only ``dev`` has are the columns at the end."""
+    """Convert texts and tags to matrices once; tags that only ``dev`` has are the last columns."""
     vectorizer = TextVectorizer(n_jobs=n_jobs) if tagger.vectorizer is None else clone(tagger.vectorizer)
     collector = TagCollector.of(tags)
     X = vectorizer.fit_transform(ready_texts(texts, vectorizer))

@@ -1,4 +1,4 @@
-"""The page that is served at ``/``: three plain files, and no other host."""
+"""The page that is served at ``/``: plain files, nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_MODIFIED = 304
 
 
 def page_routes() -> list[Route]:
-    """Give a route for each file; they are read once."""
+    """Return a route for each file; they are read once."""
     return [_route(path, *file) for path, file in FILES.items()]
 
 

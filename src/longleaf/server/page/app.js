@@ -3,7 +3,7 @@ import { setUpTree, showNode } from "./tree.js";
 
 const TYPING_MS = 120;
 const MOST_CHIPS = 12;
-const FAINT = 0.08; // words below this part of the strongest stay without a colour
+const FAINT = 0.08; // words weaker than this share of the strongest are not coloured
 
 const state = { facts: null, shown: [], open: null, marks: new Map(), pinned: null };
 
@@ -21,7 +21,7 @@ async function refresh() {
   }
   $("list").classList.add("stale");
   const answer = await ask();
-  if (answer === undefined) return; // overtaken by a newer one
+  if (answer === undefined) return; // superseded by a newer request
   $("list").classList.remove("stale");
   if (answer) {
     state.shown = answer.results[0].suggestions;
@@ -66,7 +66,7 @@ function row(one, old) {
 const item = (tag) => [...$("list").children].find((one) => one.dataset.tag === tag);
 const places = () => new Map([...$("list").children].map((one) => [one.dataset.tag, one.offsetTop]));
 
-/** Let what moved slide to its new place. */
+/** Animate items that moved to their new position. */
 function slide(before) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   for (const one of $("list").children) {
@@ -77,7 +77,7 @@ function slide(before) {
   }
 }
 
-// ---------------------------------------------------------------- the words behind one
+// ---------------------------------------------------------------- explanation of a suggestion
 
 const why = latest((signal, text, tag) => call("v1/explain", { text, tag }, signal));
 
@@ -112,23 +112,23 @@ function close() {
   colour("", []);
 }
 
-/** Colour words of the text; the service counts characters, the browser counts halves of some. */
+/** Colour words of the text; the service counts code points, the browser counts UTF-16 code units. */
 function colour(text, spans) {
   const starts = /[\ud800-\udfff]/.test(text) ? codePoints(text) : null;
   const at = (place) => (starts ? starts[place] : place);
   const strongest = Math.max(...spans.map(([, , value]) => Math.abs(value)), 0);
-  const parts = [];
+  const pieces = [];
   let done = 0;
   for (const [begin, end, value] of spans) {
     const share = Math.abs(value) / strongest;
     if (!(share >= FAINT)) continue;
     const mark = make("mark", { className: value > 0 ? "for" : "against" }, text.slice(at(begin), at(end)));
     mark.style.setProperty("--strength", (0.12 + 0.6 * share).toFixed(2));
-    parts.push(text.slice(done, at(begin)), mark);
+    pieces.push(text.slice(done, at(begin)), mark);
     done = at(end);
   }
-  $("backdrop").replaceChildren(...parts, text.slice(done), "\n");
-  $("legend").hidden = !parts.length;
+  $("backdrop").replaceChildren(...pieces, text.slice(done), "\n");
+  $("legend").hidden = !pieces.length;
   $("backdrop").scrollTop = $("text").scrollTop;
 }
 
@@ -172,11 +172,11 @@ async function keep() {
   if (await call("v1/feedback", body)) {
     state.marks.clear();
     draw();
-    drawMarks("Kept. Thank you.");
+    drawMarks("Saved. Thank you.");
   }
 }
 
-// ---------------------------------------------------------------- any tag by name
+// ---------------------------------------------------------------- search for a tag
 
 const search = latest((signal, query) => call(`v1/tags?limit=6&q=${encodeURIComponent(query)}`, undefined, signal));
 
@@ -239,10 +239,10 @@ function show(name) {
 async function start() {
   const facts = (state.facts = await call("v1/model"));
   if (!facts) return;
-  $("facts").textContent = `${facts.name}: ${thousands(facts.labels)} tags, learned from ${thousands(facts.rows)} rows`;
+  $("facts").textContent = `${facts.name}: ${thousands(facts.labels)} tags, trained on ${thousands(facts.rows)} rows`;
   $("mark-keys").hidden = !facts.feedback;
   const texts = facts.accepts.includes("texts");
-  if (!texts) notice("This model reads vectors, not texts: call the API. The label tree can be walked here.");
+  if (!texts) notice("This model accepts vectors, not texts: use the API. You can browse its label tree here.");
   $("text").disabled = $("tail").disabled = $("ask").disabled = !texts;
   setUpTree(facts);
   if (!texts) show("tree");

@@ -1,8 +1,8 @@
-// What both views need: calling the service, making elements, saying numbers.
+// Shared by both views: calls to the service, creating elements, formatting numbers.
 
 export const $ = (id) => document.getElementById(id);
 
-/** Make an element; children may be elements or strings, which are never read as HTML. */
+/** Create an element; children may be elements or strings, which are never parsed as HTML. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -18,7 +18,7 @@ export function notice(sentence) {
   $("notice").hidden = !sentence;
 }
 
-/** Ask the service; errors are shown, and `null` is the answer. */
+/** Call the service; on an error, show it and return `null`. */
 export async function call(path, body, signal) {
   const headers = { "content-type": "application/json" };
   const key = sessionStorage.getItem("longleaf-key");
@@ -34,12 +34,12 @@ export async function call(path, body, signal) {
     }
     if (answer.status !== 401) notice(content.error);
   } catch (error) {
-    if (error.name !== "AbortError") notice("The service does not answer.");
+    if (error.name !== "AbortError") notice("The service is not responding.");
   }
   return null;
 }
 
-/** Keep only the newest of calls that overtake one another. */
+/** Abort earlier calls that are still running; only the latest returns a result. */
 export function latest(work) {
   let running = null;
   return async (...given) => {

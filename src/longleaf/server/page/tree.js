@@ -22,7 +22,7 @@ export async function showNode(node) {
   $("path").replaceChildren(...view.path.map((one) =>
     make("button", { onclick: () => showNode(one.node) }, title(one))), make("span", { aria_current: "page" }, title(view)));
   $("node").replaceChildren(...describe(view));
-  const sorted = "probability" in (view.children[0] ?? {}) ? "the likeliest for your text first" : "the most frequent first";
+  const sorted = "probability" in (view.children[0] ?? {}) ? "most probable for your text first" : "most frequent first";
   const more = view.more_children ? `, ${thousands(view.more_children)} more not shown` : "";
   $("children-title").textContent = view.children.length ? `${count(view.children.length, "branch", "branches")}, ${sorted}${more}` : "";
   $("children").replaceChildren(...view.children.map(branch));
@@ -38,13 +38,13 @@ function title(view) {
 const chips = (view, most) => make("div", { className: "words" }, ...view.words.slice(0, most).map(([word, value]) => chip(word, value)));
 
 function describe(view) {
-  const parts = [make("h2", {}, view.label ? `The tag ${view.label.name}` : `${count(view.labels, "tag", "tags")} below`)];
-  if (view.words.length) parts.push(make("span", { className: "caption" }, "Words that lead here"), chips(view, 8));
+  const elements = [make("h2", {}, view.label ? `The tag ${view.label.name}` : `${count(view.labels, "tag", "tags")} below`)];
+  if (view.words.length) elements.push(make("span", { className: "caption" }, "Words that lead here"), chips(view, 8));
   const best = view.best.map((one) => make("li", {}, make("span", {}, one.name,
     one.probability === undefined ? "" : ` ${percent(one.probability)}`), binBadge(one)));
-  parts.push(make("span", { className: "caption" }, view.best.some((one) => "probability" in one) ? "Its best tags for your text" : "Its most frequent tags"),
+  elements.push(make("span", { className: "caption" }, view.best.some((one) => "probability" in one) ? "Best tags for your text" : "Most frequent tags"),
     make("ul", { className: "best" }, ...best));
-  return parts;
+  return elements;
 }
 
 function branch(child) {
