@@ -36,7 +36,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 test-browser: $(STAMP)
 	command -v chromium || command -v chromium-browser || \
 		($(SUDO) apt-get update && $(SUDO) apt-get install -y chromium)
-	$(BIN)/python -m pytest tests/test_server_browser.py
+	$(BIN)/python -m pytest tests/server/test_browser.py
 
 # The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
 CHECKED := .venv-sanitize
@@ -69,7 +69,7 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.vectorize
+	$(BIN)/python -m benchmarks.speed.vectorize
 
 # The service under load, beside omikuji in a FastAPI app: a quarter of an hour, and more for
 # training the first time. LOAD="--quick" for a look.

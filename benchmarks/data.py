@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 CACHE = ROOT / "build" / "bench-data"
 NAMES = ("eurlex57k", "tib-sid")
 SPLITS = ("train", "dev")

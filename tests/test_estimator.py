@@ -13,11 +13,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-import handmade
 import longleaf as ll
-import reference
-from searching import check_top, same
-from training import texts, unit_rows
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.searching import check_top, same
+from tests.helpers.training import texts, unit_rows
 
 X, ROWS = texts(n_rows=120, n_labels=9)
 N_LABELS = 9

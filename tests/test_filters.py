@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from tagging import TEXTS, make_tagger, small
+from tests.helpers.tagging import TEXTS, make_tagger, small
 
 
 @pytest.fixture(scope="module")

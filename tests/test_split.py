@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
 from longleaf.io.tables import read_table
 from longleaf.split import DEV, TEST, TRAIN, split_rows
+from tests.helpers.commands import complaint, fill, run, run_well
 
 LABELS = st.lists(st.lists(st.integers(0, 9), max_size=4, unique=True), min_size=1, max_size=60)
 

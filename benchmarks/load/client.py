@@ -1,4 +1,4 @@
-"""The caller of the load benchmark, a process of its own: ``python -m benchmarks.load_client < job.json``.
+"""The caller of the load benchmark, a process of its own: ``python -m benchmarks.load.client < job.json``.
 
 Standard library only, so that it is light: bodies are made beforehand, connections are kept, and an answer is
 read no further than its status and length.

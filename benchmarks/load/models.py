@@ -68,7 +68,7 @@ def omikuji_model(tagger: ll.Tagger, folder: Path = FOLDER) -> Path:
     (unfinished / "terms.json").write_text(json.dumps(vectorizer.get_feature_names_out().tolist()))
     (unfinished / "tags.json").write_text(json.dumps(tagger.classes_.tolist()))
     np.save(unfinished / "idf.npy", vectorizer.idf_)
-    command = [PEER_PYTHON, "-m", "benchmarks.load_omikuji", unfinished]
+    command = [PEER_PYTHON, "-m", "benchmarks.load.omikuji", unfinished]
     with open(folder / "omikuji-training.log", "wb") as log:
         subprocess.run([str(word) for word in command], cwd=data.ROOT, check=True, stdout=log, stderr=log)
     unfinished.rename(target)

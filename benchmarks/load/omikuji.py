@@ -1,6 +1,6 @@
 """The peer of the load benchmark: omikuji behind a plain FastAPI app, as its user would write one.
 
-``python -m benchmarks.load_omikuji FOLDER`` trains; ``uvicorn benchmarks.load_omikuji:create_app --factory``
+``python -m benchmarks.load.omikuji FOLDER`` trains; ``uvicorn benchmarks.load.omikuji:create_app --factory``
 serves the folder that ``LOAD_OMIKUJI`` names. Texts become vectors by scikit-learn's ``TfidfVectorizer`` with
 the vocabulary and the weights of longleaf's vectorizer, so both models see the same vectors.
 """

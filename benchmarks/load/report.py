@@ -39,7 +39,7 @@ def summarize(sent: list[Record], texts: int, warm_seconds: float = 0.0) -> Reco
     Parameters
     ----------
     sent : list of dict
-        `benchmarks.load_client.Sent` of each request, as it was printed.
+        `benchmarks.load.client.Sent` of each request, as it was printed.
     texts : int
         Texts a request.
     warm_seconds : float

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data
-from benchmarks.load_models import PEER_PYTHON
+from benchmarks.load.models import PEER_PYTHON
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 120.0
@@ -56,7 +56,7 @@ def longleaf_command(model: Path, port: int, workers: int) -> list[str]:
 
 def omikuji_command(port: int, workers: int) -> list[str]:
     """Uvicorn as it comes, with its log."""
-    command = [str(PEER_PYTHON), "-m", "uvicorn", "--factory", "benchmarks.load_omikuji:create_app"]
+    command = [str(PEER_PYTHON), "-m", "uvicorn", "--factory", "benchmarks.load.omikuji:create_app"]
     return [*command, "--host", HOST, "--port", str(port), "--workers", str(workers)]
 
 

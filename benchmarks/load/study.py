@@ -23,13 +23,14 @@ import numpy as np
 from rich.console import Console
 
 import longleaf as ll
-from benchmarks import data, load_models
-from benchmarks.load_client import Job
-from benchmarks.load_report import WARM_SECONDS, Record, percentiles, render, summarize
-from benchmarks.load_servers import HOST, Service, machine_cpu_seconds, serving
-from benchmarks.speed import commit, machine, save
+from benchmarks import data
+from benchmarks.load import models
+from benchmarks.load.client import Job
+from benchmarks.load.report import WARM_SECONDS, Record, percentiles, render, summarize
+from benchmarks.load.servers import HOST, Service, machine_cpu_seconds, serving
+from benchmarks.records import commit, machine, save
 
-RESULTS = Path(__file__).resolve().parent / "results" / "load.json"
+RESULTS = data.RESULTS / "load.json"
 SYSTEMS = ("longleaf", "omikuji")
 PACKAGES = ("longleaf", "numpy", "scipy", "starlette", "uvicorn", "uvloop", "httptools")
 PEER_PACKAGES = ("omikuji", "numpy", "scipy", "scikit-learn", "fastapi", "uvicorn", "uvloop", "httptools")
@@ -81,24 +82,22 @@ class Bench:
     """The models, the laws, and how runs are recorded."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self.folder, self.commit = options, load_models.FOLDER, commit()
-        self.versions = load_models.longleaf_models()
+        self.options, self.folder, self.commit = options, models.FOLDER, commit()
+        self.versions = models.longleaf_models()
         self.link = self.folder / "served.ll"
-        load_models.point_to(self.link, self.versions[0])
+        models.point_to(self.link, self.versions[0])
         self.models = {"longleaf": self.link}
         if "omikuji" in options.system:
-            self.models["omikuji"] = load_models.omikuji_model(ll.load(self.versions[0]))
-        self.unseen = load_models.read_laws("dev")[0]
+            self.models["omikuji"] = models.omikuji_model(ll.load(self.versions[0]))
+        self.unseen = models.read_laws("dev")[0]
         laws = self._distinct() if set(options.loop) & {"open", "reloads"} else self.unseen[:WARM_UP]
-        self.open_bodies = load_models.write_bodies(self.folder / "open.jsonl", laws, 1, False)
+        self.open_bodies = models.write_bodies(self.folder / "open.jsonl", laws, 1, False)
         with self.open_bodies.open("rb") as lines:
             self.warm_up = [line for line, _ in zip(lines, range(WARM_UP), strict=False)]
 
     def _distinct(self) -> list[str]:
         count = round(self.options.rate * self.options.seconds)
-        laws, self.is_unseen = load_models.distinct_laws(
-            self.unseen, load_models.read_laws("train")[0], count
-        )
+        laws, self.is_unseen = models.distinct_laws(self.unseen, models.read_laws("train")[0], count)
         return laws
 
     def closed(self, system: str, workers: int) -> list[Record]:
@@ -109,7 +108,7 @@ class Bench:
                 if case.explain and system != "longleaf":
                     continue
                 path = self.folder / "closed.jsonl"
-                bodies = load_models.write_bodies(path, self.unseen, case.texts, case.explain)
+                bodies = models.write_bodies(path, self.unseen, case.texts, case.explain)
                 job = Job(HOST, service.port, str(bodies), case.callers, self.options.closed_seconds)
                 record, sent = self._run(service, job)
                 named = _named(system, workers, "closed", case.name, place)
@@ -152,7 +151,7 @@ class Bench:
         last = time.monotonic() + seconds - self.options.reload_every / 2
         time.sleep(self.options.reload_every / 2)
         while time.monotonic() < last:
-            load_models.point_to(self.link, self.versions[(len(took) + 1) % len(self.versions)])
+            models.point_to(self.link, self.versions[(len(took) + 1) % len(self.versions)])
             begin = time.monotonic()
             if not service.post("/v1/reload", b"")["changed"]:
                 raise RuntimeError("A reload must take up the other model; the old one stayed.")
@@ -161,7 +160,7 @@ class Bench:
         return took
 
     def _serving(self, system: str, workers: int) -> Any:
-        load_models.point_to(self.link, self.versions[0])
+        models.point_to(self.link, self.versions[0])
         log = self.folder / f"{system}.log"
         return serving(system, self.models[system], workers, self.warm_up, log)
 
@@ -173,7 +172,7 @@ def _named(system: str, workers: int, loop: str, case: str, place: int) -> Recor
 def _caller(job: Job) -> subprocess.Popen[str]:
     """Start the second process."""
     pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "benchmarks.load_client"]
+    command = [sys.executable, "-m", "benchmarks.load.client"]
     process = subprocess.Popen(command, cwd=data.ROOT, stdin=pipe, stdout=pipe, text=True)
     assert process.stdin is not None
     process.stdin.write(json.dumps(asdict(job)))
@@ -185,7 +184,7 @@ def _caller(job: Job) -> subprocess.Popen[str]:
 def peer_versions() -> dict[str, str]:
     """Ask the peer's environment what it has."""
     code = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
-    command = [str(load_models.PEER_PYTHON), "-c", code, *PEER_PACKAGES]
+    command = [str(models.PEER_PYTHON), "-c", code, *PEER_PACKAGES]
     told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     return dict(zip(PEER_PACKAGES, told.split(), strict=True))
 
@@ -219,7 +218,3 @@ def main() -> None:
                 save(options.json, result)
     Console(width=max(WIDTH, console.width)).print(render(result["records"]))
     console.print(f"Saved as {options.json}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.paper_sets import StudySet
+from benchmarks.paper.sets import StudySet
 from benchmarks.settings import BEAM, Entry, Search
 from longleaf.presets import preset
 

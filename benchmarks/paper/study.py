@@ -15,16 +15,16 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import data, runner
-from benchmarks.paper_methods import METHODS, entry
-from benchmarks.paper_sets import CACHE, SETS, StudySet, folder_of, prepare
-from benchmarks.paper_tables import write_tables
+from benchmarks.paper.methods import METHODS, entry
+from benchmarks.paper.sets import CACHE, SETS, StudySet, folder_of, prepare
+from benchmarks.paper.tables import write_tables
+from benchmarks.records import commit, machine, save
 from benchmarks.settings import Entry
-from benchmarks.speed import commit, machine, save
 from longleaf import DataError
 from longleaf.datasets import OFFICIAL
 from longleaf.datasets.official import where_to_put
 
-RESULTS = Path(__file__).resolve().parent / "results" / "paper"
+RESULTS = data.RESULTS / "paper"
 SEEDS = (1993, 2021, 2029, 2047, 2077)
 
 
@@ -114,7 +114,3 @@ def measure_cell(
 def _is_good(kept: dict[str, Any], measured: Entry) -> bool:
     same = kept["params"] == measured.params
     return same and not any("failed" in record for record in kept["records"])
-
-
-if __name__ == "__main__":
-    main()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.paper_methods import SUB_LINEAR, TABLE_1, TABLE_2, TABLE_4, Row
-from benchmarks.paper_render import Cell, Table, latex, markdown
-from benchmarks.paper_sets import SETS
+from benchmarks.paper.methods import SUB_LINEAR, TABLE_1, TABLE_2, TABLE_4, Row
+from benchmarks.paper.render import Cell, Table, latex, markdown
+from benchmarks.paper.sets import SETS
 
 METRICS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in (1, 3, 5))
 COSTS = ("train_hours", "test_ms")
-REPORTED = json.loads((Path(__file__).resolve().parent / "paper_reported.json").read_text())
+REPORTED = json.loads((Path(__file__).resolve().parent / "reported.json").read_text())
 Spread = tuple[float, float | None]  # mean, standard error (None for a single seed)
 Summary = dict[tuple[str, str, str], dict[str, Spread]]  # data set, method, search
 

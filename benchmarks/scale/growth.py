@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rich import box
 from rich.table import Table
 
-from benchmarks.scale_cells import BASE_LABELS, BEAM_SEARCH, GENERATORS, SEARCHES, SOURCES, K, usual_rows
+from benchmarks.scale.cells import BASE_LABELS, BEAM_SEARCH, GENERATORS, SEARCHES, SOURCES, K, usual_rows
 from benchmarks.table import MIB, Record
 
 FEWEST_POINTS = 3

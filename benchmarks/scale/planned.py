@@ -1,4 +1,4 @@
-"""What `longleaf plan` says beside what `longleaf train` then takes: ``python -m benchmarks.planned``.
+"""What `longleaf plan` says beside what `longleaf train` then takes: ``python -m benchmarks.scale.planned``.
 
 Every cell is planned and trained in processes of its own; peaks are the kernel's (``ru_maxrss``). Time is
 that of the processor, on one thread, so that a busy machine does not matter; starting Python is left out.
@@ -13,11 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import source_folder
 from longleaf.datasets import make_hierarchy, make_topics
 from longleaf.io.storage import folder_bytes
 from longleaf.io.xmlc import save_xmlc
 
-DATA = Path(os.environ.get("LONGLEAF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = source_folder()
 SETS = {
     "Bibtex": "bibtex/bibtex_train.txt",
     "Delicious": "delicious/delicious_train.txt",

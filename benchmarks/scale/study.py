@@ -14,24 +14,25 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import data, growth, runner, scale_cells, speed
-from benchmarks.scale_cells import Cell
+from benchmarks import data, runner
+from benchmarks.records import commit, machine, save
+from benchmarks.scale import cells, growth
+from benchmarks.scale.cells import Cell
 from benchmarks.table import Record
 
-RESULT = speed.RESULTS / "scale.json"
-AMAZON_RESULT = speed.RESULTS / "scale-amazon.json"
-AMAZON = Cell("hierarchy", scale_cells.AMAZON_LABELS, scale_cells.AMAZON_ROWS, scale_cells.AMAZON_FEATURES)
+RESULT = data.RESULTS / "scale.json"
+AMAZON_RESULT = data.RESULTS / "scale-amazon.json"
+AMAZON = Cell("hierarchy", cells.AMAZON_LABELS, cells.AMAZON_ROWS, cells.AMAZON_FEATURES)
 AMAZON_C = 32.0  # for Amazon-670K in the scripts of the paper's experiments
 GIB = 2**30
 SINGLE_ROWS = 100
+WIDTH = 240
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--largest", type=int, default=scale_cells.LABEL_GRID[-1], help="the most labels, and rows"
-    )
-    parser.add_argument("--data", nargs="+", choices=scale_cells.SOURCES, default=list(scale_cells.SOURCES))
+    parser.add_argument("--largest", type=int, default=cells.LABEL_GRID[-1], help="the most labels, and rows")
+    parser.add_argument("--data", nargs="+", choices=cells.SOURCES, default=list(cells.SOURCES))
     parser.add_argument("--amazon", action="store_true", help="only a set of Amazon-670K's shape, in 8 GiB")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=1, help="train so often, and keep the best clocks")
@@ -46,16 +47,16 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    options, console = arguments(), Console(width=speed.WIDTH)
+    options, console = arguments(), Console(width=WIDTH)
     path = options.json or (AMAZON_RESULT if options.amazon else RESULT)
     result = load(path)
-    wanted = [[AMAZON]] if options.amazon else scale_cells.curves(options.data, options.largest)
+    wanted = [[AMAZON]] if options.amazon else cells.curves(options.data, options.largest)
     for curve in wanted:
         for cell in curve:
             if options.again or failed(result["cells"].get(cell.name)):
                 console.log(f"{cell.source}: {cell.labels:,} labels, {cell.rows or 'all'} rows")
                 result["cells"][cell.name] = measure(cell, options)
-                speed.save(path, result)
+                save(path, result)
             if failed(result["cells"][cell.name]):
                 console.log(f"{cell.name}: {reason(result['cells'][cell.name])}", markup=False)
                 break
@@ -72,7 +73,7 @@ def load(path: Path) -> dict[str, Any]:
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
-    return {"machine": speed.machine(), "cells": {}}
+    return {"machine": machine(), "cells": {}}
 
 
 def failed(records: list[Record] | None) -> bool:
@@ -88,7 +89,7 @@ def reason(records: list[Record]) -> str:
 def measure(cell: Cell, options: argparse.Namespace) -> list[Record]:
     """Make the data of a cell, train and ask; return a record for each search and k."""
     folder = data.CACHE / f"scale-{cell.name}"
-    scale_cells.prepare(cell, folder)
+    cells.prepare(cell, folder)
     X, Y = data.load(folder, "train")
     common = {
         "source": cell.source,
@@ -98,7 +99,7 @@ def measure(cell: Cell, options: argparse.Namespace) -> list[Record]:
         "features_per_row": X.nnz / X.shape[0],
         "labels_per_row": Y.nnz / Y.shape[0],
         "threads": options.threads,
-        "commit": speed.commit(),
+        "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     del X, Y
@@ -112,11 +113,7 @@ def measure(cell: Cell, options: argparse.Namespace) -> list[Record]:
         int(options.memory * GIB),
         SINGLE_ROWS,
     )
-    entry = scale_cells.entry(cell, AMAZON_C if cell == AMAZON else 16.0)
+    entry = cells.entry(cell, AMAZON_C if cell == AMAZON else 16.0)
     records = [record | common for record in runner.measure_entry(job, entry)]
     shutil.rmtree(folder)
     return records
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 import longleaf as ll
 from benchmarks.data import ROOT, load, prepare
-from benchmarks.replay import Costs, Task, critical_path, replay
+from benchmarks.scaleout.replay import Costs, Task, critical_path, replay
 from longleaf.training.cluster import run as cluster_run
 
 RESULTS = ROOT / "benchmarks" / "results" / "scaleout.json"
@@ -216,7 +216,3 @@ def main() -> None:
     found = measure(options.data, options.rows, tuple(options.processes))
     options.out.write_text(json.dumps(found, indent=1) + "\n")
     print(tables(found))
-
-
-if __name__ == "__main__":
-    main()

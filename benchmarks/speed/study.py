@@ -1,10 +1,6 @@
 """longleaf and its peers, same files, same number of threads: ``python -m benchmarks.speed``."""
 
 import argparse
-import json
-import os
-import platform
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,10 +8,10 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import data, runner
+from benchmarks.records import commit, machine, save
 from benchmarks.settings import ENTRIES
 from benchmarks.table import render
 
-RESULTS = Path(__file__).resolve().parent / "results"
 REPEATS = {"eurlex57k": 2, "tib-sid": 1}
 WIDTH = 240
 
@@ -40,7 +36,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options, console = arguments(), Console()
     begun = datetime.now(UTC)
-    path = options.json or RESULTS / f"speed-{begun:%Y%m%d-%H%M%S}.json"
+    path = options.json or data.RESULTS / f"speed-{begun:%Y%m%d-%H%M%S}.json"
     result: dict[str, Any] = {
         "date": begun.isoformat(timespec="seconds"),
         "commit": commit(),
@@ -63,35 +59,3 @@ def main() -> None:
                 save(path, result)
     Console(width=max(WIDTH, console.width)).print(render(result["records"], options.threads))
     console.print(f"Saved as {path}", soft_wrap=True)
-
-
-def save(path: Path, result: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(result, indent=1) + "\n")
-    unfinished.replace(path)
-
-
-def commit() -> str:
-    """Return the commit of the checkout, with a plus when files differ from it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=data.ROOT, capture_output=True, text=True).stdout.strip()
-
-    return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
-
-
-def machine() -> dict[str, Any]:
-    models = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
-    ]
-    return {
-        "cpu": models[0].partition(":")[2].strip() if models else platform.processor(),
-        "cores": os.cpu_count(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": platform.platform(),
-    }
-
-
-if __name__ == "__main__":
-    main()

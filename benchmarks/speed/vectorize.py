@@ -1,6 +1,6 @@
 """How long EURLEX57K's 45,000 laws take, in longleaf's vectorizer and in scikit-learn's.
 
-Usage: python -m benchmarks.vectorize [--data DIR] [--repeat 3] [--threads 2]
+Usage: python -m benchmarks.speed.vectorize [--data DIR] [--repeat 3] [--threads 2]
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +16,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.data import source_folder
 from longleaf.text.vectorizer import TextVectorizer
 
-DATA = Path(os.environ.get("LONGLEAF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = source_folder()
 SETTINGS = {"words": {"ngram_range": (1, 1)}, "words and pairs": {"ngram_range": (1, 2)}}
 
 

@@ -99,7 +99,3 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="Show what is there, as Markdown.")
     args = parser.parse_args()
     print(table(json.loads(args.out.read_text()) if args.show else run(args)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Correcting for missing labels in training, in prediction, and twice: ``python -m benchmarks.correction``.
+"""Correcting missing labels in training, in prediction, or both: ``python -m benchmarks.truth.correction``.
 
 Each cell (data set, way of training) is trained once with a seed and asked with tail 0 and 1; the results are
 kept, so that a run can be stopped and goes on later. ``truth`` is data whose complete labels are known;
@@ -17,8 +17,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 import longleaf as ll
-from benchmarks import data, paper_sets
-from benchmarks import truth_runs as runs
+from benchmarks import data
+from benchmarks.paper import sets
+from benchmarks.truth import runs
 from longleaf.training.positive_weight import relevance_estimates
 from longleaf.training.solver import node_rows
 
@@ -92,7 +93,7 @@ def table_lines(results: dict[str, Any]) -> list[str]:
 
 def load(name: str) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
     """Give features and labels of training, then of what judges."""
-    folder = paper_sets.prepare(paper_sets.SETS[name], data.source_folder())
+    folder = sets.prepare(sets.SETS[name], data.source_folder())
     return *data.load(folder, "train"), *data.load(folder, "dev")
 
 

@@ -5,18 +5,13 @@ With labels that are independent given the row, a node holds a relevant label wi
 and at its parent. The "features" of row i are the i-th unit vector, so that weights are a table of logits.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import logit
 
 import longleaf as ll
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from handmade import estimator, one_by_one  # the one place that knows how weights are packed
+from tests.helpers.handmade import estimator, one_by_one  # the one place that knows how weights are packed
 
 __all__ = ["least_evaluations", "lookup_model", "node_probabilities", "one_by_one"]
 

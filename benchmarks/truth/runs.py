@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import longleaf as ll
-from benchmarks.lookup import least_evaluations, lookup_model, one_by_one
+from benchmarks.truth.lookup import least_evaluations, lookup_model, one_by_one
 from longleaf.datasets import Truth, lose_labels, make_truth
 from longleaf.propensity import inverse_propensity_from_counts
 

@@ -13,10 +13,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import longleaf as ll
-from benchmarks import truth_runs as runs
+from benchmarks.data import ROOT
+from benchmarks.truth import runs
 from longleaf.propensity import Audit, fit, inverse_propensity_from_counts
 
-ROOT = Path(__file__).resolve().parents[1]
 SEEDS = (1, 2, 3, 4, 5)
 SMALL: dict[str, Any] = {"n_rows": 3000, "n_labels": 300, "n_test": 500}
 GRID_A, GRID_B = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0), (0.4, 1.5, 5.0, 15.0, 50.0, 150.0, 500.0)
@@ -185,6 +185,3 @@ FIGURES: dict[str, Callable[[], tuple[Any, Result]]] = {
     "audit": draw_audit,
     "constants": draw_constants,
 }
-
-if __name__ == "__main__":
-    main()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import handmade
 import longleaf as ll
-import reference
-from training import TIGHT, WHOLE, liblinear, texts, unit_rows
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.training import TIGHT, WHOLE, liblinear, texts, unit_rows
 
 N_LABELS = 6
 SETTINGS = {"random_state": 1, "n_jobs": 1, **TIGHT, **WHOLE}

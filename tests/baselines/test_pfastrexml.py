@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import longleaf as ll
-import reference
 from longleaf import _core
 from longleaf._validation import check_features
-from training import texts, unit_rows
+from tests import reference
+from tests.helpers.training import texts, unit_rows
 
 SETTINGS = {"n_trees": 4, "max_leaf": 5, "random_state": 3}
 

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from liblinear.liblinearutil import train
 from sklearn.base import clone
 
-import handmade
 import longleaf as ll
-from training import texts, unit_rows
+from tests.helpers import handmade
+from tests.helpers.training import texts, unit_rows
 
 SETTINGS = {"random_state": 1, "n_jobs": 1, "weight_bits": 32, "tolerance": 1e-5, "max_epochs": 20000}
 

@@ -3,19 +3,14 @@
 import asyncio
 import io
 import json
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import load_client, load_models, load_report  # noqa: E402
-from benchmarks.load_client import LOST, Job  # noqa: E402
+from benchmarks.load import client, models, report
+from benchmarks.load.client import LOST, Job
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -30,25 +25,25 @@ def record(system, p99=1.0, rate=100.0, loop="open", failed=0):
 
 
 def test_requests_are_due_at_even_intervals_for_as_long_as_was_asked():
-    assert load_client.schedule(4, 1.5) == [0, 0.25, 0.5, 0.75, 1.0, 1.25]
-    assert len(load_client.schedule(300, 60)) == 18_000
+    assert client.schedule(4, 1.5) == [0, 0.25, 0.5, 0.75, 1.0, 1.25]
+    assert len(client.schedule(300, 60)) == 18_000
 
 
 def test_the_head_of_an_answer_gives_its_status_and_length():
-    assert load_client.read_head(b"HTTP/1.1 429 Too Many\r\nserver: x\r\nContent-Length: 17") == (429, 17)
+    assert client.read_head(b"HTTP/1.1 429 Too Many\r\nserver: x\r\nContent-Length: 17") == (429, 17)
     with pytest.raises(ValueError, match="must have a content-length"):
-        load_client.read_head(b"HTTP/1.1 200 OK\r\nserver: x")
+        client.read_head(b"HTTP/1.1 200 OK\r\nserver: x")
 
 
 def test_percentiles_are_values_that_occurred():
-    assert load_report.percentiles(np.arange(1, 101) / 1000) == pytest.approx(
+    assert report.percentiles(np.arange(1, 101) / 1000) == pytest.approx(
         {"p50_ms": 51, "p95_ms": 96, "p99_ms": 100}
     )
-    assert load_report.percentiles([]) == {}
+    assert report.percentiles([]) == {}
 
 
 def test_latencies_count_from_when_requests_were_due_not_from_when_they_were_sent():
-    found = load_report.summarize([sent(0, 0.5, begin=0.4), sent(0.5, 1.0), sent(1.0, 2.0, LOST)], texts=10)
+    found = report.summarize([sent(0, 0.5, begin=0.4), sent(0.5, 1.0), sent(1.0, 2.0, LOST)], texts=10)
     assert (found["requests"], found["failed"]) == (3, 1)
     assert found["p50_ms"] == pytest.approx(500)
     assert found["sent_late_p99_ms"] == pytest.approx(400)
@@ -56,30 +51,28 @@ def test_latencies_count_from_when_requests_were_due_not_from_when_they_were_sen
 
 
 def test_the_warm_up_does_not_count():
-    found = load_report.summarize([sent(0, 9), sent(10, 10.25), sent(10.25, 10.5)], texts=1, warm_seconds=10)
+    found = report.summarize([sent(0, 9), sent(10, 10.25), sent(10.25, 10.5)], texts=1, warm_seconds=10)
     assert (found["requests"], found["most_ms"], found["requests_per_second"]) == (2, 250, 4)
 
 
 def test_a_run_in_which_all_failed_has_no_latencies():
-    assert load_report.summarize([sent(0, 0, LOST)], texts=1) == {"requests": 1, "failed": 1}
+    assert report.summarize([sent(0, 0, LOST)], texts=1) == {"requests": 1, "failed": 1}
 
 
 def test_the_best_run_of_a_case_is_kept_and_no_failure_is_forgotten():
     runs = [record("longleaf", p99=9.0, failed=2), record("longleaf", p99=5.0), record("omikuji", p99=7.0)]
-    kept = load_report.best(runs)
+    kept = report.best(runs)
     assert [(one["system"], one["p99_ms"], one["failed_in_all"], one["runs"]) for one in kept] == [
         ("longleaf", 5.0, 2, 2),
         ("omikuji", 7.0, 0, 1),
     ]
     closed = [record("longleaf", p99=1.0, rate=10, loop="closed"), record("longleaf", rate=20, loop="closed")]
-    assert load_report.best(closed)[0]["requests_per_second"] == 20
+    assert report.best(closed)[0]["requests_per_second"] == 20
 
 
 def test_the_table_has_a_line_a_case_and_leaves_out_what_was_not_measured():
     page = io.StringIO()
-    Console(file=page, width=200).print(
-        load_report.render([record("longleaf", p99=1234.5), record("omikuji")])
-    )
+    Console(file=page, width=200).print(report.render([record("longleaf", p99=1234.5), record("omikuji")]))
     line = next(line for line in page.getvalue().splitlines() if "longleaf" in line)
     cells = [cell.strip() for cell in line.strip("│").split("│")]
     assert cells[:3] == ["1 law", "longleaf", "1"]
@@ -89,15 +82,15 @@ def test_the_table_has_a_line_a_case_and_leaves_out_what_was_not_measured():
 
 def test_laws_are_distinct_and_the_unseen_ones_come_first():
     unseen, seen = [f"u{i}" for i in range(5)], [f"s{i}" for i in range(20)]
-    laws, is_unseen = load_models.distinct_laws(unseen, seen, 12)
+    laws, is_unseen = models.distinct_laws(unseen, seen, 12)
     assert len(set(laws)) == 12
     assert {law for law, new in zip(laws, is_unseen, strict=True) if new} == set(unseen)
     with pytest.raises(ValueError, match="at most 25 distinct laws"):
-        load_models.distinct_laws(unseen, seen, 26)
+        models.distinct_laws(unseen, seen, 26)
 
 
 def test_bodies_hold_so_many_laws_each_and_a_rest_is_left_out(tmp_path):
-    lines = load_models.write_bodies(tmp_path / "b", ["a", "b", "c"], 2, True).read_text().splitlines()
+    lines = models.write_bodies(tmp_path / "b", ["a", "b", "c"], 2, True).read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {"texts": ["a", "b"], "k": 5, "tail": 1.0, "explain": True}
     ]
@@ -119,9 +112,9 @@ async def call(job, answer, calls):
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    caller = load_client.Caller(
+    caller = client.Caller(
         Job("127.0.0.1", server.sockets[0].getsockname()[1], "", **job),
-        [load_client.message(body, "127.0.0.1", 1) for body in (b"one", b"two", b"three", b"four")],
+        [client.message(body, "127.0.0.1", 1) for body in (b"one", b"two", b"three", b"four")],
     )
     found = await caller.run()
     caller.close()

@@ -2,25 +2,20 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import longleaf as ll
+from benchmarks.paper import study, tables
+from benchmarks.paper.methods import METHODS, TABLE_1, TABLE_2, TABLE_4, TREE_SEARCHES, entry
+from benchmarks.paper.render import Cell, Table, latex, markdown
+from benchmarks.paper.sets import SETS
+from longleaf.datasets import load_repository, make_topics
+from longleaf.io.xmlc import save_xmlc
+from longleaf.presets import preset
 
-from benchmarks import paper, paper_tables  # noqa: E402
-from benchmarks.paper_methods import METHODS, TABLE_1, TABLE_2, TABLE_4, TREE_SEARCHES, entry  # noqa: E402
-from benchmarks.paper_render import Cell, Table, latex, markdown  # noqa: E402
-from benchmarks.paper_sets import SETS  # noqa: E402
-
-import longleaf as ll  # noqa: E402
-from longleaf.datasets import load_repository, make_topics  # noqa: E402
-from longleaf.io.xmlc import save_xmlc  # noqa: E402
-from longleaf.presets import preset  # noqa: E402
-
-METRICS = paper_tables.METRICS
+METRICS = tables.METRICS
 
 
 def record(search, value, **more):
@@ -57,13 +52,13 @@ def test_means_and_standard_errors_are_hand_worked():
     cells = [
         cell("Bibtex", "plt-log", seed, record("exact", v)) for seed, v in ((1, 1.0), (2, 2.0), (3, 6.0))
     ]
-    summary = paper_tables.summarize([*cells, cell("Bibtex", "br-log", 1, {"failed": "no"})])
+    summary = tables.summarize([*cells, cell("Bibtex", "br-log", 1, {"failed": "no"})])
     assert list(summary) == [("Bibtex", "plt-log", "exact")]
     mean, error = summary["Bibtex", "plt-log", "exact"]["p@1"]
     assert mean == 3.0
     assert error == pytest.approx(np.sqrt(7.0 / 3.0))  # variance (4 + 1 + 9) / 2 = 7, of three seeds
     assert summary["Bibtex", "plt-log", "exact"]["train_hours"] == (2.0, 0.0)
-    assert paper_tables.spread([4.0]) == (4.0, None)
+    assert tables.spread([4.0]) == (4.0, None)
 
 
 def test_a_set_of_the_paper_stands_beside_its_figures(tmp_path):
@@ -72,7 +67,7 @@ def test_a_set_of_the_paper_stands_beside_its_figures(tmp_path):
         cell("EURLex-4K", "plt-log", 1993, record("exact", 40.0), record("exact, gains", 50.0)),
         cell("Bibtex", "plt-log", 1993, record("exact", 30.0)),
     )
-    markdown_path, latex_path = paper_tables.write_tables(tmp_path)
+    markdown_path, latex_path = tables.write_tables(tmp_path)
     text = markdown_path.read_text()
     assert "loaded machine" in text
     assert line(text, "PLT", "paper")[2:4] == ["36.00", "43.30"]
@@ -86,7 +81,7 @@ def test_a_set_of_the_paper_stands_beside_its_figures(tmp_path):
 
 
 def test_the_papers_figures_are_those_of_its_tables():
-    reported = paper_tables.REPORTED
+    reported = tables.REPORTED
     assert reported["table1"]["Amazon-670K"]["PS-PLT"]["p@5"] == 36.6
     assert "ProXML" not in reported["table1"]["Wiki10-31K"]
     assert reported["table2"]["WikiLSHTC-325K"]["PS-PLT"] == {"train_hours": 9.21, "test_ms": 12.4}
@@ -145,7 +140,7 @@ def small(tmp_path):
 def run(folder, monkeypatch, *words):
     places = ("--root", folder / "data", "--results", folder / "results", "--cache", folder / "cache")
     monkeypatch.setattr(sys, "argv", ["paper", *map(str, places), *words])
-    paper.main()
+    study.main()
 
 
 def test_a_cell_is_measured_once_and_holds_what_the_model_says(small, monkeypatch, capsys):

@@ -1,13 +1,8 @@
 """The replay of recorded tasks on other numbers of workers, against schedules worked out by hand."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.replay import Costs, Task, critical_path, replay
+from benchmarks.scaleout.replay import Costs, Task, critical_path, replay
 
 FREE = Costs(bytes_per_second=1e30, seconds_per_fetch=0.0, seconds_per_task=0.0)
 

@@ -4,17 +4,15 @@ import argparse
 import io
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import data, growth, scale, scale_cells  # noqa: E402
-from benchmarks.scale_cells import BASE_LABELS, Cell, usual_rows  # noqa: E402
+from benchmarks import data
+from benchmarks.scale import cells, growth, study
+from benchmarks.scale.cells import BASE_LABELS, Cell, usual_rows
+from tests.helpers.data import ROOT
 
 SIZES = np.array([1e3, 1e4, 1e5, 1e6])
 
@@ -51,7 +49,7 @@ def test_a_model_lies_only_on_the_curves_that_it_belongs_to():
 
 
 def test_cells_stay_below_the_largest_size_and_grow_along_a_curve():
-    curves = scale_cells.curves(["hierarchy", "tib-sid"], 70_000)
+    curves = cells.curves(["hierarchy", "tib-sid"], 70_000)
     assert all(cell.labels <= 70_000 and (cell.rows or 0) <= 70_000 for curve in curves for cell in curve)
     for curve in curves:
         sizes = [(cell.labels, cell.rows or 0) for cell in curve]
@@ -60,17 +58,17 @@ def test_cells_stay_below_the_largest_size_and_grow_along_a_curve():
 
 
 def test_only_the_base_cell_is_asked_for_several_k():
-    curves = scale_cells.curves(["topics"], 1_000_000)
-    several = {cell.name for curve in curves for cell in curve if len(scale_cells.entry(cell).searches) > 3}
+    curves = cells.curves(["topics"], 1_000_000)
+    several = {cell.name for curve in curves for cell in curve if len(cells.entry(cell).searches) > 3}
     assert several == {f"topics-{BASE_LABELS}-{usual_rows(BASE_LABELS)}"}
 
 
 def test_a_cell_is_measured_once_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "CACHE", tmp_path / "data")
-    monkeypatch.setattr(scale_cells, "DEV_ROWS", 50)
+    monkeypatch.setattr(cells, "DEV_ROWS", 50)
     options = argparse.Namespace(threads=1, repeat=1, timeout=120.0, memory=2.0)
-    measured = scale.measure(Cell("topics", 300, 300, 500), options)
-    assert not scale.failed(measured)
+    measured = study.measure(Cell("topics", 300, 300, 500), options)
+    assert not study.failed(measured)
     assert [found["search"] for found in measured] == ["exact", "exact, tail 1", "beam 10"]
     assert all(found["evaluations"] > 5 and found["process_peak_bytes"] > 2**20 for found in measured)
     assert not list((tmp_path / "data").iterdir())
@@ -81,17 +79,17 @@ def test_a_cell_is_measured_once_and_shown(tmp_path, monkeypatch):
 
 def test_a_cell_beyond_its_memory_fails_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "CACHE", tmp_path / "data")
-    monkeypatch.setattr(scale_cells, "DEV_ROWS", 50)
+    monkeypatch.setattr(cells, "DEV_ROWS", 50)
     options = argparse.Namespace(threads=1, repeat=1, timeout=120.0, memory=0.03)
-    measured = scale.measure(Cell("topics", 300, 300, 500), options)
-    assert scale.failed(measured)
-    assert "MemoryError" in scale.reason(measured)
+    measured = study.measure(Cell("topics", 300, 300, 500), options)
+    assert study.failed(measured)
+    assert "MemoryError" in study.reason(measured)
 
 
 def test_a_failed_or_missing_cell_is_measured_again():
-    assert scale.failed(None)
-    assert scale.failed([{"failed": "train took longer than 1 seconds."}])
-    assert not scale.failed([record(1_000)])
+    assert study.failed(None)
+    assert study.failed([{"failed": "train took longer than 1 seconds."}])
+    assert not study.failed([record(1_000)])
 
 
 def test_the_command_explains_itself():

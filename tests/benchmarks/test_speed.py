@@ -4,19 +4,16 @@ import io
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import data, measure, quality, runner  # noqa: E402
-from benchmarks.settings import ENTRIES, GAINS_FILE, Entry, Search  # noqa: E402
-from benchmarks.table import render  # noqa: E402
+from benchmarks import data, measure, quality, runner
+from benchmarks.settings import ENTRIES, GAINS_FILE, Entry, Search
+from benchmarks.table import render
+from tests.helpers.data import ROOT
 
 SYSTEM = '''
 import os

@@ -1,17 +1,11 @@
 """What the paper's theory says, where the truth is known; every margin is a statistical one."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import longleaf as ll
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks import truth_runs as runs
-from benchmarks.lookup import least_evaluations, lookup_model, one_by_one
+from benchmarks.truth import runs
+from benchmarks.truth.lookup import least_evaluations, lookup_model, one_by_one
 
 DIALS = (0.0, 0.5, 1.0, 2.0)
 DRAWS = 600

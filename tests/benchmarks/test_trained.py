@@ -3,16 +3,10 @@
 Every margin is three standard errors over the test rows of all seeds.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks import truth_runs as runs
-
+from benchmarks.truth import runs
 from longleaf.datasets import lose_labels
 
 SEEDS = (1, 2, 3, 4)

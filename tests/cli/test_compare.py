@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
-from cli_tables import FIELDS, table, write_jsonl
+from tests.helpers.commands import complaint, fill, run, run_well
+from tests.helpers.tables import FIELDS, table, write_jsonl
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import longleaf as ll
-from cli_helpers import run_well
 from longleaf import datasets
 from longleaf.cli import _console
 from longleaf.datasets import Sample, load_sample
+from tests.helpers.commands import run_well
 
 FOLDER = Path(datasets.__file__).parent
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run_well
-from cli_tables import fill_texts
+from tests.helpers.commands import complaint, fill, run_well
+from tests.helpers.tables import fill_texts
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import COMMAND, complaint, fill, run_well
 from longleaf.propensity import inverse_propensity_from_counts
+from tests.helpers.commands import COMMAND, complaint, fill, run_well
 
 
 @pytest.fixture(scope="module")

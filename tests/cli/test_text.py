@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
-from cli_tables import FIELDS, NAMES, fill_texts, table, texts_of, write_jsonl
 from longleaf.metrics import evaluate
 from longleaf.propensity import inverse_propensity_from_counts
+from tests.helpers.commands import complaint, fill, run, run_well
+from tests.helpers.tables import FIELDS, NAMES, fill_texts, table, texts_of, write_jsonl
 
 
 def as_csv(rows: list[dict[str, Any]], separator: str = ";", delimiter: str = ",") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import COMMAND, complaint, fill, run_well
+from tests.helpers.commands import COMMAND, complaint, fill, run_well
 
 
 @pytest.fixture(scope="module")

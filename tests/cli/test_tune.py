@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
-from cli_tables import FIELDS, table, write_jsonl
+from tests.helpers.commands import complaint, fill, run, run_well
+from tests.helpers.tables import FIELDS, table, write_jsonl
 
 FEW = ("--loss", "log,squared-hinge", "-C", "0.01,8", "--trees", 1, "--max-leaf", 2, "--threshold", 0.1)
 SEARCH = (*FEW, "--arity", "2,3", "--candidates", 5, "--min-rows", 20, "--threads", 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run_well
+from tests.helpers.commands import complaint, fill, run_well
 
 
 @pytest.fixture(scope="module")

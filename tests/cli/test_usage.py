@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import longleaf as ll
-from cli_helpers import COMMAND, complaint, fill, run, run_well
+from tests.helpers.commands import COMMAND, complaint, fill, run, run_well
 
 UNWRITABLE = Path("/proc")
 """A folder in which nobody can make anything, not even a user who may do all else."""

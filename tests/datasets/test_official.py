@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from data import shared
 from longleaf import datasets
 from longleaf.datasets import OFFICIAL, load_official, load_repository, official
+from tests.helpers.data import shared
 
 TRAIN = "3 4 5\n1,2 0:1.5 3:2\n4 1:0.5\n0 2:1 3:1\n"
 TEST = "2 4 5\n0,4 0:1\n1 3:0.25\n"

@@ -11,16 +11,16 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from cli_helpers import COMMAND
 from longleaf._validation import check_labels
-from same import same_model
+from tests.helpers.commands import COMMAND
+from tests.helpers.same import same_model
 
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 dask = pytest.importorskip("dask")
 
-from longleaf import distributed as lld  # noqa: E402
-from longleaf.cli import _cluster, main  # noqa: E402
-from longleaf.training.cluster import nodes, run, trees  # noqa: E402
+from longleaf import distributed as lld  # noqa: E402 - after the check for the extra
+from longleaf.cli import _cluster, main  # noqa: E402 - after the check for the extra
+from longleaf.training.cluster import nodes, run, trees  # noqa: E402 - after the check for the extra
 
 GIB = 2**30
 SMALL, LARGE = "small", "large"

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from longleaf.datasets import load_sample
-from notebooks import code_cells, run, stored
+from tests.helpers.data import ROOT
+from tests.helpers.notebooks import code_cells, run, stored
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
 NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -22,7 +23,7 @@ def test_the_quickstart_prints_what_the_notebook_shows() -> None:
     notebook = json.loads((EXAMPLES / "quickstart.ipynb").read_text(encoding="utf-8"))
     shown = [stored(cell) for cell in code_cells(notebook)]
     said = run(notebook)
-    renew = "renew it by: python tests/notebooks.py examples/quickstart.ipynb"
+    renew = "renew it by: python -m tests.helpers.notebooks examples/quickstart.ipynb"
     for ours, theirs in zip(said, shown, strict=True):
         assert NUMBER.sub("#", ours) == NUMBER.sub("#", theirs), renew
         numbers = [np.array(NUMBER.findall(text), float) for text in (ours, theirs)]

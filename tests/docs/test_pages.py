@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pages import blocks
+from tests.helpers.data import ROOT
+from tests.helpers.pages import blocks
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("page", ["text", "learning", "resume", "sklearn"])

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 
 import longleaf as ll
-from pages import Block, blocks
-from report_pages import Page
+from tests.helpers.data import ROOT
+from tests.helpers.pages import Block, blocks
+from tests.helpers.reports import Page
 
-ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 600
 NOT_RUN = re.compile(r"make \w+|pip install ")
 """What is shown and not run: it sets up the environment that this test runs in."""

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import handmade
 import longleaf as ll
 from longleaf.explain.paths import path_nodes
 from longleaf.explain.row import explain_row, log_node_probability
 from longleaf.explain.words import Explanation, column_names, word_spans
+from tests.helpers import handmade
 
 N_FEATURES, N_LABELS = 60, 30
 

@@ -11,7 +11,7 @@ from longleaf.training import resumable
 from longleaf.training.queue import PartQueue
 from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import PartStore
-from training import texts
+from tests.helpers.training import texts
 
 X, Y = texts(n_rows=400, n_features=150, n_labels=60, seed=3)
 Y[0] = [*range(60)]  # every label occurs

@@ -11,7 +11,8 @@ import pytest
 
 from longleaf import datasets
 
-DATA = Path(os.environ.get("LONGLEAF_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("LONGLEAF_DATA", ROOT.parent / "shared" / "data"))
 
 
 LAWS, LAW_NAMES = (

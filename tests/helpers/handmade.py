@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import longleaf as ll
-import reference
 from longleaf import _core
+from tests import reference
 
 
 def chunks(tree):

@@ -1,7 +1,8 @@
 """Model folders with one thing wrong, and what becomes of them: each is tried in a process of its own.
 
 A mutant is a whole folder, its checksums included, so that nothing but the checks of what fields and arrays
-say stands between it and the code. `python tests/mutants.py FOLDER COUNT SEED` counts what happens to many.
+say stands between it and the code. `python -m tests.helpers.mutants FOLDER COUNT SEED` counts what happens
+to many.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Notebooks without Jupyter: `python tests/notebooks.py examples/quickstart.ipynb` renews the outputs."""
+"""Notebooks without Jupyter: ``python -m tests.helpers.notebooks NOTEBOOK`` renews the outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The peers' models under tests/peers, and what they themselves predicted."""
+"""The peers' models under tests/importing/peers, and what they themselves predicted."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from peers import make
+from tests.importing.peers import make
 
 MODELS = Path(make.__file__).parent / "models"
 NAMES = sorted(folder.name for folder in MODELS.iterdir())

@@ -3,8 +3,8 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
-from cli_helpers import fill, run_well
-from cli_tables import FIELDS, table, write_jsonl
+from tests.helpers.commands import fill, run_well
+from tests.helpers.tables import FIELDS, table, write_jsonl
 
 FAST = ("--samples", 20, "--threads", 1)
 NAMES = [f"<b>label {number} & more</b>" for number in range(9)]

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-import handmade
+from tests.helpers import handmade
 
 LOSSES = st.sampled_from(["log", "squared-hinge"])
 SHAPES = st.sampled_from(["balanced", "unbalanced", "chain", "flat"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,3 +140,20 @@ def serving(model: Path, *options: object, environment: dict[str, str] | None = 
                 process.kill()
         process.stdout.close()
         process.wait()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.02)
+
+
+def children(running: Running) -> list[int]:
+    path = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    return [int(process) for process in path.read_text().split()]
+
+
+def metric(running: Running, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", running.call("/metrics").body.decode(), re.MULTILINE)
+    return float(found[1]) if found else 0.0

@@ -1,6 +1,6 @@
 """Damaged copies of stores, and what becomes of them: run by itself, since damage may end a process.
 
-    python store_mutants.py STORE… SCRATCH FIRST LAST
+    python -m tests.helpers.stores STORE… SCRATCH FIRST LAST
 
 tries the mutants FIRST to before LAST, and prints a line for each: its number, what was changed, and how it
 ended, ``trained`` or the error.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cli_helpers import run_well
+from tests.helpers.commands import run_well
 
 TOPICS = {
     "oil": "olive oil pressed",

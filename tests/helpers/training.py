@@ -4,9 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 from liblinear.liblinearutil import train
 
-import handmade
 import longleaf as ll
-import reference
+from tests import reference
+from tests.helpers import handmade
 
 SOLVERS = {"log": 7, "squared-hinge": 1}  # L2R_LR_DUAL, L2R_L2LOSS_SVC_DUAL
 TIGHT = {"tolerance": 1e-5, "max_epochs": 5000}

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from importing import MODELS, NAMES
+from tests.helpers.peers import MODELS, NAMES
 
 X = np.array([[3.0, 4.0], [1.0, 0.0]], np.float32)
 FILES = [

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, run, run_well
-from importing import MODELS, NAMES, Peer, assert_reproduced
 from longleaf.explain.row import explain_row
-from peers import make
+from tests.helpers.commands import complaint, run, run_well
+from tests.helpers.data import ROOT
+from tests.helpers.peers import MODELS, NAMES, Peer, assert_reproduced
+from tests.importing.peers import make
 
-PEERS = Path(os.environ.get("LONGLEAF_PEERS", Path(__file__).resolve().parents[1]))
+PEERS = Path(os.environ.get("LONGLEAF_PEERS", ROOT))
 ENVIRONMENTS = {"omikuji": ".venv-peers", "napkinxc": ".venv-peers", "pecos": ".venv-pecos"}
 
 

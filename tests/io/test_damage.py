@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from longleaf._validation import ModelError
 from longleaf.io import _manifest
 from longleaf.io.storage import folder_bytes, load_folder, save_folder
-from storage_models import META, edit_manifest, small_arrays
+from tests.helpers.storage import META, edit_manifest, small_arrays
 
 
 @pytest.fixture

@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import longleaf as ll
 from longleaf.explain.row import explain_row
-from mutants import TEXTS, save_models
-from storage_models import edit_manifest
-from test_models import replace_array
+from tests.helpers import mutants
+from tests.helpers.mutants import TEXTS, save_models
+from tests.helpers.storage import edit_manifest, replace_array
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def forge(originals, tmp_path):
 
 
 def test_whatever_is_changed_in_a_folder_it_is_refused_or_works(originals):
-    command = [sys.executable, "-W", "ignore", Path(__file__).with_name("mutants.py"), originals, "350", "7"]
+    command = [sys.executable, "-W", "ignore", mutants.__file__, originals, "350", "7"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert child.returncode == 0, child.stderr[-2000:]
     *bad, counts = child.stdout.splitlines()

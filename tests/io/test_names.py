@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from data import LAW_NAMES
 from longleaf import DataError
 from longleaf.io.names import read_names
+from tests.helpers.data import LAW_NAMES
 
 
 @pytest.mark.parametrize(

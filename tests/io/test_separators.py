@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli_helpers import run, run_well
-from data import LAWS
 from longleaf.io._separators import SeparatorWatch
 from longleaf.io.tables import read_table
+from tests.helpers.commands import run, run_well
+from tests.helpers.data import LAWS
 
 SURNAMES = ["Smith", "Doe", "Meyer", "James", "Rossi", "Nowak"]
 NAMES = ["Jane", "John", "Anna", "Piotr", "Olga", "James"]

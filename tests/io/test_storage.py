@@ -17,7 +17,7 @@ from longleaf.io.storage import (
     save_folder,
     unpack_strings,
 )
-from storage_models import META, edit_manifest, small_arrays
+from tests.helpers.storage import META, edit_manifest, small_arrays
 
 DTYPES = ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u8", "<i8", "<f2", "<f4", ">f8", "<c8", "<c16"]
 SHAPES = [(), (0,), (1,), (7,), (3, 4), (0, 5), (5, 0, 2), (2, 3, 4, 5)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import longleaf as ll
-from cli_helpers import run_well
 from longleaf.datasets import make_hierarchy
+from tests.helpers.commands import run_well
 
 MUTANTS = 300
 SENTENCES = ("ModelError: ", "DataError: ", "ValueError: ")
@@ -33,7 +33,7 @@ def try_mutants(stores: list[Path], scratch: Path, first: int, last: int) -> lis
     ends: list[tuple[str, str, str]] = []
     while first < last:
         scratch.mkdir(exist_ok=True)
-        command = [sys.executable, Path(__file__).with_name("store_mutants.py"), *stores, scratch]
+        command = [sys.executable, stores.__file__, *stores, scratch]
         done = subprocess.run(
             [*map(str, command), str(first), str(last)], capture_output=True, text=True, timeout=600
         )

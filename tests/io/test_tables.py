@@ -10,9 +10,9 @@ import tracemalloc
 
 import pytest
 
-from data import LAWS
 from longleaf import DataError
 from longleaf.io.tables import Record, read_table, table_format
+from tests.helpers.data import LAWS
 
 ROWS = [
     {"id": "a", "title": "Olive oil", "text": "from Crete", "tags": ["oil", "fruit"]},

@@ -7,7 +7,7 @@ import longleaf as ll
 from longleaf._validation import check_features
 from longleaf.learning.placement import CROWDING, _spread
 from longleaf.training.data import MASS_UNIT, PIECE, feature_mass
-from training import texts, unit_rows
+from tests.helpers.training import texts, unit_rows
 
 X, ROWS = texts(n_rows=160, n_features=80, n_labels=15)
 OLD, NEW = slice(0, 110), slice(110, 160)

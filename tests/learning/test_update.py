@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-import handmade
 import longleaf as ll
-import reference
 from longleaf import _core
 from longleaf.learning.placement import CROWDING
 from longleaf.learning.tree_edits import leaf_of_label
 from longleaf.learning.update import PRESSING
-from training import TIGHT, WHOLE, texts, unit_rows
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.training import TIGHT, WHOLE, texts, unit_rows
 
 SMALL = {"n_trees": 2, "arity": 3, "max_leaf": 4, "random_state": 1, "n_jobs": 1}
 N_LABELS = 15

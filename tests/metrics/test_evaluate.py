@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
 from longleaf.metrics._frequency import frequency_bins
 from longleaf.metrics._sums import RankingSums
+from tests import reference
 
 N_LABELS = 8
 

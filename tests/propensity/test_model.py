@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
-from data import shared
 from longleaf.propensity import CONSTANTS, constants, inverse_propensity, inverse_propensity_from_counts
+from tests import reference
+from tests.helpers.data import shared
 
 
 def test_equals_the_repositorys_file_to_its_printed_precision():

@@ -1,8 +1,8 @@
 """A slow, obvious version of everything, to check the fast one against: one file per noun."""
 
-from reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
-from reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
-from reference.search import (
+from tests.reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
+from tests.reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
+from tests.reference.search import (
     HINGE_POWER,
     a_star,
     beam_search,
@@ -13,7 +13,7 @@ from reference.search import (
     parents,
     union_top,
 )
-from reference.training import node_targets, objective
+from tests.reference.training import node_targets, objective
 
 __all__ = [
     "HINGE_POWER",

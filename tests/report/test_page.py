@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import run_well
-from cli_tables import table
-from report_pages import FAST, NAMES, Page, fill_models
+from tests.helpers.commands import run_well
+from tests.helpers.reports import FAST, NAMES, Page, fill_models
+from tests.helpers.tables import table
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, run, run_well
-from cli_tables import FIELDS, table, write_jsonl
-from report_pages import FAST, Page, fill_models
+from tests.helpers.commands import complaint, run, run_well
+from tests.helpers.reports import FAST, Page, fill_models
+from tests.helpers.tables import FIELDS, table, write_jsonl
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 

@@ -3,17 +3,17 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-import handmade
 import longleaf as ll
-import reference
-from searching import GAINS, LOSSES, SHAPES, brute_force, check_top, make_gain, problems, same
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.data import ROOT
+from tests.helpers.searching import GAINS, LOSSES, SHAPES, brute_force, check_top, make_gain, problems, same
 
 
 @given(problems(), GAINS, st.sampled_from([1, 4, 1000]), st.integers(0, 99))
@@ -93,9 +93,9 @@ def test_a_tree_that_is_a_single_leaf_is_always_sure(options, n_trees):
 ANSWERS = """
 import sys
 import numpy as np
-import handmade
+from tests.helpers import handmade
 from longleaf import _core
-from searching import make_gain
+from tests.helpers.searching import make_gain
 
 answers = {"simd": np.array(_core.simd())}
 for loss in ("log", "squared-hinge"):
@@ -110,7 +110,7 @@ def test_the_portable_kernels_give_the_same_answers(tmp_path):
     answers = []
     for simd in ("baseline", ""):
         path = tmp_path / f"kernels-{simd}.npz"
-        environment = os.environ | {"LONGLEAF_SIMD": simd, "PYTHONPATH": str(Path(__file__).parent)}
+        environment = os.environ | {"LONGLEAF_SIMD": simd, "PYTHONPATH": str(ROOT)}
         subprocess.run([sys.executable, "-c", ANSWERS, path], env=environment, check=True, timeout=300)
         answers.append(np.load(path))
     baseline, best = answers

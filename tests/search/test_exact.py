@@ -5,10 +5,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import handmade
 import longleaf as ll
-import reference
-from searching import GAINS, LOSSES, SHAPES, brute_force, check_top, make_gain, problems, same, twins
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.searching import (
+    GAINS,
+    LOSSES,
+    SHAPES,
+    brute_force,
+    check_top,
+    make_gain,
+    problems,
+    same,
+    twins,
+)
 
 KS = st.sampled_from([1, 2, 5, 10, 1000])
 

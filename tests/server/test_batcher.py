@@ -15,7 +15,7 @@ from longleaf.server.batcher import Batcher, search_together
 from longleaf.server.engine import Engine
 from longleaf.server.requests import SuggestRequest
 from longleaf.server.settings import Limits, Refusal
-from serving import make_tagger
+from tests.helpers.serving import make_tagger
 
 TEXTS = ["virgin olive oil", "cod and herring", "wheat bread", "saffron"]
 

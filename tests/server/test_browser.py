@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serving import Running, make_tagger, make_vector_model, serving
+from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: make test-browser")

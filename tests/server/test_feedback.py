@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 from longleaf.server.engine import Engine
 from longleaf.server.feedback import FeedbackFile
 from longleaf.server.settings import Refusal
-from serving import make_tagger
+from tests.helpers.serving import make_tagger
 
 KEPT = {"text": "virgin oil", "accepted": ["1264"]}
 LONG = {"text": "oil " * 5000, "accepted": ["1264"]}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-import handmade
 from longleaf.explain.paths import node_terms
 from longleaf.server.board import Board, Slot
 from longleaf.server.engine import Engine
 from longleaf.server.metrics import render
 from longleaf.server.tag_search import TagSearch
 from longleaf.server.tree_view import TreeView, labels_below
-from serving import make_tagger
+from tests.helpers import handmade
+from tests.helpers.serving import make_tagger
 
 
 def test_all_weights_of_a_node_are_those_that_a_look_up_finds():

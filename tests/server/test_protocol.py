@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from serving import SECONDS, Running, make_tagger, serving
+from tests.helpers.serving import SECONDS, Running, make_tagger, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 from longleaf.server.reader import Reader, stop_if_abandoned
-from serving import Running, make_tagger, serving
+from tests.helpers.serving import Running, make_tagger, serving
 
 
 def test_abandoned_work_stops_and_what_waits_behind_it_is_skipped() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli_helpers import complaint
-from serving import Running, make_tagger, make_vector_model, serving
+from tests.helpers.commands import complaint
+from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import run_well
-from serving import NAMES, Running, make_tagger, make_vector_model, serving
+from tests.helpers.commands import run_well
+from tests.helpers.serving import NAMES, Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from cli_helpers import complaint
 from longleaf._validation import ModelError
 from longleaf.io._snapshot import copy_folder
 from longleaf.io.storage import load_folder
-from serving import Running, make_tagger, make_vector_model, serving
-from test_server_process import children, metric, wait_for
+from tests.helpers.commands import complaint
+from tests.helpers.serving import Running, children, make_tagger, make_vector_model, metric, serving, wait_for
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 

@@ -2,21 +2,20 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from cli_helpers import complaint
-from serving import COMMAND, SECONDS, Running, make_tagger, serving
+from tests.helpers.commands import complaint
+from tests.helpers.serving import COMMAND, SECONDS, Running, children, make_tagger, metric, serving, wait_for
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 
@@ -25,23 +24,6 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 def model(tmp_path: Path) -> Path:
     make_tagger(seed=1).save(tmp_path / "model.ll")
     return tmp_path / "model.ll"
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.02)
-
-
-def children(running: Running) -> list[int]:
-    path = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
-    return [int(process) for process in path.read_text().split()]
-
-
-def metric(running: Running, name: str) -> float:
-    found = re.search(rf"^{re.escape(name)} (\S+)$", running.call("/metrics").body.decode(), re.MULTILINE)
-    return float(found[1]) if found else 0.0
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from sklearn.preprocessing import Normalizer, normalize
 
 import longleaf as ll
 from longleaf.metrics import make_scorer
-from searching import same
-from training import texts
+from tests.helpers.searching import same
+from tests.helpers.training import texts
 
 X, ROWS = texts(n_rows=300, n_labels=12, seed=5)
 TRAIN, TEST = slice(0, 200), slice(200, 300)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import longleaf as ll
-from tagging import TAGS, TEXTS, THINGS, make_tagger, small, tags_of
+from tests.helpers.tagging import TAGS, TEXTS, THINGS, make_tagger, small, tags_of
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardSca
 import longleaf as ll
 from longleaf.metrics import evaluate, make_scorer
 from longleaf.metrics._scorer import METRICS
-from searching import same
-from training import texts
+from tests.helpers.searching import same
+from tests.helpers.training import texts
 
 N_LABELS = 9
 X, ROWS = texts(n_rows=90, n_labels=N_LABELS)

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from data import LAWS, read_texts, shared
 from longleaf.text.characters import CONTEXTUAL, SPACE, WORD, character_table
 from longleaf.text.vectorizer import TextVectorizer
-from same import same_matrix
+from tests.helpers.data import LAWS, read_texts, shared
+from tests.helpers.same import same_matrix
 
 TEXTS = [
     "Olive oil, olive trees: the OLIVE of Crete.",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, stop_after
 from longleaf.training.checkpoint import CheckpointError
 from longleaf.training.store import PartStore
-from same import same_model
+from tests.helpers.checkpoints import MANY, MODELS, X, Y, begin, make, note_trained, stop_after
+from tests.helpers.same import same_model
 
 
 @pytest.mark.parametrize("name", MODELS)

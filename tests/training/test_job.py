@@ -6,7 +6,7 @@ import pytest
 import longleaf as ll
 from longleaf.datasets import make_hierarchy
 from longleaf.training.job import TrainingJob
-from same import same_model
+from tests.helpers.same import same_model
 
 X, Y = make_hierarchy(400, 300, 40, random_state=1)
 TIGHT = {"tolerance": 1e-5, "max_epochs": 2000, "weight_bits": 32, "threshold": 0.0}

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, run, run_well
 from longleaf import _core
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy, make_topics
 from longleaf.io.storage import folder_bytes
-from longleaf.plt import rows_of_labels
 from longleaf.training.execution import choose_execution
 from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account, parse_memory
 from longleaf.training.resumable import train_by_parts
@@ -21,6 +19,8 @@ from longleaf.training.sampling import estimate_centroid_entries, estimate_tree,
 from longleaf.training.scratch import scratch_files
 from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import PartStore
+from longleaf.trees.clustering import rows_of_labels
+from tests.helpers.commands import complaint, run, run_well
 
 
 @pytest.fixture(scope="module")

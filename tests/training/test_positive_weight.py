@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import longleaf as ll
-import reference
 from longleaf.datasets import lose_labels
 from longleaf.training.positive_weight import inverse_priors, positive_factors, relevance_estimates
 from longleaf.training.solver import node_rows
-from reference import parents
-from training import TIGHT, WHOLE, fit_tree, node_problems, texts
+from tests import reference
+from tests.helpers.training import TIGHT, WHOLE, fit_tree, node_problems, texts
+from tests.reference import parents
 
 COSTS = {"log": 16.0, "squared-hinge": 1.0}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from training import texts
+from tests.helpers.training import texts
 
 LONG = """
 import sys

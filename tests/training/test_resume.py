@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from checkpoints import OWN, SmallParts, X, Y, make, stop_after
-from cli_helpers import complaint, fill, run, run_well
 from longleaf._validation import check_features, check_labels
 from longleaf.baselines.pfastrexml import PfastreXML
 from longleaf.baselines.proxml import ProXML
@@ -19,7 +17,9 @@ from longleaf.training.queue import PartQueue
 from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import PartStore
 from longleaf.weights.join import join_parts
-from same import same_model
+from tests.helpers.checkpoints import OWN, SmallParts, X, Y, make, stop_after
+from tests.helpers.commands import complaint, fill, run, run_well
+from tests.helpers.same import same_model
 
 # ------------------------------------------------------------ refusals
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import handmade
 import longleaf as ll
-import reference
-from data import shared
 from longleaf.training.solver import node_rows
-from training import TIGHT, fit_tree, liblinear, node_problems, texts, unit_rows
+from tests import reference
+from tests.helpers import handmade
+from tests.helpers.data import shared
+from tests.helpers.training import TIGHT, fit_tree, liblinear, node_problems, texts, unit_rows
 
 LOSSES = ["log", "squared-hinge"]
 C = {"log": 16.0, "squared-hinge": 1.0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from handmade import decode, encode
+from tests.helpers.handmade import decode, encode
 
 N_LABELS = 192
 

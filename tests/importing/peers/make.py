@@ -2,8 +2,8 @@
 
 Run by the peers' own Python, which has no longleaf; `make peers` builds the environments:
 
-    .venv-peers/bin/python tests/peers/make.py tests/peers/models omikuji napkinxc
-    .venv-pecos/bin/python tests/peers/make.py tests/peers/models pecos
+    .venv-peers/bin/python tests/importing/peers/make.py tests/importing/peers/models omikuji napkinxc
+    .venv-pecos/bin/python tests/importing/peers/make.py tests/importing/peers/models pecos
 
 A model's folder gets `expected.json`: its kind, and per search the beam (0 for exact), k, labels and scores.
 The data are drawn by NumPy's frozen generator, so `draw` gives the tests the same rows.

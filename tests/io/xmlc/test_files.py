@@ -15,8 +15,8 @@ from scipy import sparse
 from longleaf import _core
 from longleaf._validation import DataError
 from longleaf.io.xmlc import load_sparse, load_xmlc, save_xmlc
-from same import same_matrix
-from xmlc_helpers import PLAIN, load_bytes
+from tests.helpers.same import same_matrix
+from tests.helpers.xmlc import PLAIN, load_bytes
 
 COMPRESS = {"txt": bytes, "gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 

@@ -7,8 +7,8 @@ from scipy import sparse
 from longleaf import _core
 from longleaf._validation import DataError
 from longleaf.io.xmlc import load_sparse
-from same import same_matrix
-from xmlc_helpers import PLAIN, load_bytes, rows_of
+from tests.helpers.same import same_matrix
+from tests.helpers.xmlc import PLAIN, load_bytes, rows_of
 
 
 def test_a_hand_written_file_gives_the_matrices_it_describes():

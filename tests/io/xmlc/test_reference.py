@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import reference_xmlc as reference
 from longleaf._validation import DataError
 from longleaf.io.streams import MAGIC
 from longleaf.io.xmlc import load_sparse
-from xmlc_helpers import load_bytes, rows_of
+from tests.helpers.xmlc import load_bytes, rows_of
+from tests.reference import xmlc as reference
 
 
 def outcome(content, labelled=True):
