@@ -228,10 +228,10 @@ def test_a_model_with_a_tree_of_the_users_own_can_be_loaded_and_trained_again(tm
     same(model.top_k(X), again.top_k(X))
 
 
-@pytest.mark.parametrize("loss", ["log", "squared-hinge"])
+@pytest.mark.parametrize("link", [reference.LOG, reference.HINGE_2, reference.HINGE_3])
 @pytest.mark.parametrize("tail", [None, 1.0])
-def test_br_and_ps_br_equal_a_brute_force(loss, tail):
-    model = ll.BR(loss=loss, hinge_power=reference.HINGE_POWER, random_state=1, n_jobs=1).fit(X, ROWS)
+def test_br_and_ps_br_equal_a_brute_force(link, tail):
+    model = ll.BR(**link._asdict(), random_state=1, n_jobs=1).fit(X, ROWS)
     assert model.trees_[0].n_nodes == N_LABELS + 1
     W, bias = handmade.decode(model.weights_[0], X.shape[1]), model.weights_[0]["bias"]
     gain = (
@@ -240,7 +240,7 @@ def test_br_and_ps_br_equal_a_brute_force(loss, tail):
         else np.array(reference.inverse_propensity(ROWS, N_LABELS, 0.55, 1.5))
     )
     scores = [
-        reference.label_probabilities(loss, [(model.trees_[0], W, bias)], x, N_LABELS)[0] * gain
+        reference.label_probabilities(link, [(model.trees_[0], W, bias)], x, N_LABELS)[0] * gain
         for x in unit_rows(X)
     ]
     check_top(model.top_k(X, k=4, tail=tail), np.array(scores), 4)

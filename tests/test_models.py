@@ -13,6 +13,8 @@ import longleaf as ll
 from tests.helpers.storage import edit_manifest, replace_array
 from tests.helpers.training import texts
 
+pytestmark = pytest.mark.native
+
 X, ROWS = texts(n_rows=80, n_features=60, n_labels=20)
 
 

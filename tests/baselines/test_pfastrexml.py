@@ -17,6 +17,8 @@ from longleaf._validation import check_features
 from tests import reference
 from tests.helpers.training import texts, unit_rows
 
+pytestmark = pytest.mark.native
+
 SETTINGS = {"n_trees": 4, "max_leaf": 5, "random_state": 3}
 
 

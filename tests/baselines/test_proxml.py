@@ -10,6 +10,8 @@ import longleaf as ll
 from tests.helpers import handmade
 from tests.helpers.training import texts, unit_rows
 
+pytestmark = pytest.mark.native
+
 SETTINGS = {"random_state": 1, "n_jobs": 1, "weight_bits": 32, "tolerance": 1e-5, "max_epochs": 20000}
 
 

@@ -98,10 +98,9 @@ def _values(weights, c, begin, end):
     return np.where(stored & 1, -magnitude, magnitude)
 
 
-def estimator(parts, n_labels, loss="log", **params):
+def estimator(parts, n_labels, link=reference.LOG, **params):
     """Make an estimator of (tree, dense weights, bias) parts; every label was seen once in 1000 rows."""
-    defaults = {"n_jobs": 1, "hinge_power": reference.HINGE_POWER}
-    model = ll.PLT(n_trees=len(parts), loss=loss, **(defaults | params))
+    model = ll.PLT(n_trees=len(parts), **link._asdict(), **({"n_jobs": 1} | params))
     model.trees_ = [tree for tree, _, _ in parts]
     model.weights_ = [encode(*part) for part in parts]
     model.label_counts_ = np.ones(n_labels, np.int64)
@@ -114,7 +113,7 @@ def estimator(parts, n_labels, loss="log", **params):
 class Problem:
     """A hand-made model and some rows for it."""
 
-    loss: str
+    link: reference.Link
     parts: list
     n_labels: int
     X: sp.csr_array
@@ -129,7 +128,7 @@ class Problem:
     def label_probabilities(self):
         """Give the probabilities [rows, trees, labels] by brute force."""
         return np.array(
-            [reference.label_probabilities(self.loss, self.parts, x, self.n_labels) for x in self.rows()]
+            [reference.label_probabilities(self.link, self.parts, x, self.n_labels) for x in self.rows()]
         )
 
 
@@ -160,7 +159,7 @@ def random_tree(rng, shape, labels):
     return ll.LabelTree.flat(labels)
 
 
-def random_problem(seed, shapes, n_labels, loss, n_rows=4, n_features=12, scale=2.0):
+def random_problem(seed, shapes, n_labels, link=reference.LOG, n_rows=4, n_features=12, scale=2.0):
     """Make a problem with a tree of each named shape; some labels have no leaf, one row may be empty."""
     rng = np.random.default_rng(seed)
     present = rng.permutation(n_labels)[: max(1, n_labels - int(rng.integers(0, 3)))]
@@ -176,5 +175,5 @@ def random_problem(seed, shapes, n_labels, loss, n_rows=4, n_features=12, scale=
         parts.append((tree, W.astype(np.float32), bias.astype(np.float32)))
     X = (rng.random((n_rows, n_features)) < 0.5) * rng.normal(size=(n_rows, n_features))
     return Problem(
-        loss, parts, n_labels, sp.csr_array(X.astype(np.float32)), estimator(parts, n_labels, loss)
+        link, parts, n_labels, sp.csr_array(X.astype(np.float32)), estimator(parts, n_labels, link)
     )

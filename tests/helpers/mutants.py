@@ -29,6 +29,7 @@ from longleaf import explain
 from longleaf.baselines.proxml import ProXML
 from longleaf.io import _arrays, _manifest
 from longleaf.io.storage import load_folder
+from tests.helpers.limits import limit_memory
 
 SECONDS = 20
 """More than any mutant takes to be refused or to answer; fewer than a hang."""
@@ -268,9 +269,7 @@ def trial(path):
     if not child:
         os.close(read)
         try:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limit = pages * resource.getpagesize() + SPARE_BYTES
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            limit_memory(SPARE_BYTES)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.alarm(SECONDS)
             np.seterr(all="ignore")
@@ -290,6 +289,8 @@ def trial(path):
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return ["BAD hang" if number == signal.SIGALRM else f"BAD crash: {signal.Signals(number).name}"]
+    if status:  # how a sanitizer ends a process
+        return [f"BAD exit: {os.waitstatus_to_exitcode(status)}"]
     return said.split("\n")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import shutil
 import sys
 import warnings
@@ -22,8 +21,9 @@ import numpy as np
 import longleaf as ll
 from longleaf.io import _manifest
 from longleaf.io._manifest import MANIFEST, ArrayEntry, Manifest
+from tests.helpers.limits import limit_memory
 
-MOST_MEMORY = 4 << 30
+SPARE_BYTES = 3 << 30
 NUMBERS = (-1, 0, 1, 2, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, -(2**31), -(2**63))
 VALUES = (-1, 0, 1, 7, 10**6, 2**31, 2**63, 10**30, 1.5, -0.5, True, None, "x", "", [], [3], {}, {"a": 1})
 DTYPES = ("<i4", "<i8", "<f4", "<f8", "|u1", "|b1", "<c8", ">i4", "|O", "<i3")
@@ -164,7 +164,7 @@ def outcome(folder: Path) -> str:
 def main() -> None:
     """Try some mutants."""
     *stores, scratch, first, last = sys.argv[1:]
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    limit_memory(SPARE_BYTES)
     warnings.simplefilter("error", RuntimeWarning)
     for number in range(int(first), int(last)):
         folder = Path(scratch) / "mutant"

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import longleaf as ll
 from tests.helpers.peers import MODELS, NAMES
 
+pytestmark = pytest.mark.native
+
 X = np.array([[3.0, 4.0], [1.0, 0.0]], np.float32)
 FILES = [
     path.relative_to(MODELS)

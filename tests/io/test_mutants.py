@@ -8,9 +8,11 @@ import pytest
 
 import longleaf as ll
 from longleaf.explain.row import explain_row
-from tests.helpers import mutants
+from tests.helpers.data import ROOT
 from tests.helpers.mutants import TEXTS, save_models
 from tests.helpers.storage import edit_manifest, replace_array
+
+pytestmark = pytest.mark.native
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +40,8 @@ def forge(originals, tmp_path):
 
 
 def test_whatever_is_changed_in_a_folder_it_is_refused_or_works(originals):
-    command = [sys.executable, "-W", "ignore", mutants.__file__, originals, "350", "7"]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    command = [sys.executable, "-W", "ignore", "-m", "tests.helpers.mutants", originals, "350", "7"]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert child.returncode == 0, child.stderr[-2000:]
     *bad, counts = child.stdout.splitlines()
     assert not bad

@@ -9,6 +9,9 @@ import pytest
 import longleaf as ll
 from longleaf.datasets import make_hierarchy
 from tests.helpers.commands import run_well
+from tests.helpers.data import ROOT
+
+pytestmark = pytest.mark.native
 
 MUTANTS = 300
 SENTENCES = ("ModelError: ", "DataError: ", "ValueError: ")
@@ -33,9 +36,9 @@ def try_mutants(stores: list[Path], scratch: Path, first: int, last: int) -> lis
     ends: list[tuple[str, str, str]] = []
     while first < last:
         scratch.mkdir(exist_ok=True)
-        command = [sys.executable, stores.__file__, *stores, scratch]
+        command = [sys.executable, "-m", "tests.helpers.stores", *stores, scratch]
         done = subprocess.run(
-            [*map(str, command), str(first), str(last)], capture_output=True, text=True, timeout=600
+            [*map(str, command), str(first), str(last)], cwd=ROOT, capture_output=True, text=True, timeout=600
         )
         for line in done.stdout.splitlines():
             number, what, end = [*line.split("\t"), f"the process ended with {done.returncode}", ""][:3]

@@ -9,6 +9,8 @@ from longleaf.learning.placement import CROWDING, _spread
 from longleaf.training.data import MASS_UNIT, PIECE, feature_mass
 from tests.helpers.training import texts, unit_rows
 
+pytestmark = pytest.mark.native
+
 X, ROWS = texts(n_rows=160, n_features=80, n_labels=15)
 OLD, NEW = slice(0, 110), slice(110, 160)
 SMALL = {"n_trees": 1, "arity": 3, "max_leaf": 4, "random_state": 1, "n_jobs": 1}

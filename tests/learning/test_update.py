@@ -13,6 +13,8 @@ from tests import reference
 from tests.helpers import handmade
 from tests.helpers.training import TIGHT, WHOLE, texts, unit_rows
 
+pytestmark = pytest.mark.native
+
 SMALL = {"n_trees": 2, "arity": 3, "max_leaf": 4, "random_state": 1, "n_jobs": 1}
 N_LABELS = 15
 X, ROWS = texts(n_rows=160, n_features=80, n_labels=N_LABELS)
@@ -203,7 +205,7 @@ def test_a_new_label_joins_the_cluster_that_its_rows_score_best_unless_it_is_cro
     tree, W = model.trees_[0], handmade.decode(model.weights_[0], X.shape[1])
     rows = [3, 8]
     eta = [
-        reference.node_probabilities("log", W, np.array(model.weights_[0]["bias"]), x)
+        reference.node_probabilities(reference.LOG, W, np.array(model.weights_[0]["bias"]), x)
         for x in unit_rows(X)[rows]
     ]
     parent, logs = reference.parents(tree), np.log(np.maximum(eta, 1e-30)).mean(axis=0)

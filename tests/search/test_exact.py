@@ -10,7 +10,7 @@ from tests import reference
 from tests.helpers import handmade
 from tests.helpers.searching import (
     GAINS,
-    LOSSES,
+    LINKS,
     SHAPES,
     brute_force,
     check_top,
@@ -19,6 +19,8 @@ from tests.helpers.searching import (
     same,
     twins,
 )
+
+pytestmark = pytest.mark.native
 
 KS = st.sampled_from([1, 2, 5, 10, 1000])
 
@@ -121,24 +123,24 @@ def test_rows_together_get_the_bits_of_rows_alone(problem, kind, seed, k, with_t
 @pytest.mark.parametrize("n_trees", [1, 3])
 @pytest.mark.parametrize("options", [{}, {"search": "beam", "beam": 2}, {"ensemble": "union"}])
 def test_two_threads_give_the_bits_of_one(n_trees, options):
-    problem = handmade.random_problem(3, ["balanced"] * n_trees, 200, "log", n_rows=700)
+    problem = handmade.random_problem(3, ["balanced"] * n_trees, 200, n_rows=700)
     gain = make_gain("plain", 5, 200)
     one = problem.model.top_k(problem.X, k=5, gain=gain, n_jobs=1, **options)
     two = problem.model.top_k(problem.X, k=5, gain=gain, n_jobs=2, **options)
     same(one, two)
 
 
-@given(st.integers(0, 2**32), SHAPES, LOSSES, st.sampled_from([1, 3, 8]), st.booleans())
-def test_a_star_expands_no_node_whose_bound_lies_below_the_kth_score(seed, shape, loss, k, with_gain):
-    problem = handmade.random_problem(seed, [shape], 20, loss)
+@given(st.integers(0, 2**32), SHAPES, LINKS, st.sampled_from([1, 3, 8]), st.booleans())
+def test_a_star_expands_no_node_whose_bound_lies_below_the_kth_score(seed, shape, link, k, with_gain):
+    problem = handmade.random_problem(seed, [shape], 20, link)
     gain = make_gain("plain" if with_gain else "ties", seed, 20)
     found = handmade.one_by_one(problem.model, problem.X, k=k, gain=gain)
     scores = brute_force(problem, gain)
     tree, W, bias = problem.parts[0]
     bound = reference.bounds(tree, gain)
     for row, x in enumerate(problem.rows()):
-        eta = reference.node_probabilities(loss, W, bias, x)
-        key = reference.search.path_products(tree, eta) * bound
+        cost = reference.node_costs(link, W, bias, x)
+        key = reference.search.path_products(tree, np.exp(-cost)) * bound
         known = np.sort(scores[row][scores[row] > 0])[::-1]
         kth = known[k - 1] if len(known) >= k else 0.0
         inner = np.flatnonzero(tree.label < 0)
@@ -148,17 +150,17 @@ def test_a_star_expands_no_node_whose_bound_lies_below_the_kth_score(seed, shape
         assert needed <= found.evaluations[row] <= allowed
 
 
-@given(st.integers(0, 2**32), SHAPES, LOSSES, st.sampled_from([1, 3, 8, 30]))
-def test_the_search_takes_the_evaluations_of_algorithm_1(seed, shape, loss, k):
-    problem = handmade.random_problem(seed, [shape], 20, loss, scale=1.0)
+@given(st.integers(0, 2**32), SHAPES, LINKS, st.sampled_from([1, 3, 8, 30]))
+def test_the_search_takes_the_evaluations_of_algorithm_1(seed, shape, link, k):
+    problem = handmade.random_problem(seed, [shape], 20, link, scale=1.0)
     gain = make_gain("plain", seed, 20)
     found = handmade.one_by_one(problem.model, problem.X, k=k, gain=gain)
     tree, W, bias = problem.parts[0]
     bound = reference.bounds(tree, gain)
     for row, x in enumerate(problem.rows()):
-        eta = reference.node_probabilities(loss, W, bias, x)
-        labels, evaluations = reference.a_star(tree, eta, gain, k)
-        keys = np.sort(reference.search.path_products(tree, eta) * bound)
+        cost = reference.node_costs(link, W, bias, x)
+        labels, evaluations = reference.a_star(tree, cost, gain, k)
+        keys = np.sort(reference.search.path_products(tree, np.exp(-cost)) * bound)
         # An inner node shares its bound with the leaf below it that has it only if that leaf is certain.
         if (np.diff(keys) <= 1e-5 * keys[1:]).any():
             continue
@@ -167,7 +169,7 @@ def test_the_search_takes_the_evaluations_of_algorithm_1(seed, shape, loss, k):
 
 
 def test_an_ensemble_need_not_look_at_everything():
-    problem = handmade.random_problem(1, ["balanced"] * 3, 600, "log", n_rows=50, scale=8.0)
+    problem = handmade.random_problem(1, ["balanced"] * 3, 600, n_rows=50, scale=8.0)
     top = problem.model.top_k(problem.X, k=1)
     nodes = sum(tree.n_nodes - 1 for tree, _, _ in problem.parts)
     assert top.evaluations.max() <= nodes
@@ -175,14 +177,14 @@ def test_an_ensemble_need_not_look_at_everything():
 
 
 def test_a_label_of_gain_zero_is_never_returned():
-    problem = handmade.random_problem(1, ["balanced", "chain"], 10, "log")
+    problem = handmade.random_problem(1, ["balanced", "chain"], 10)
     top = problem.model.top_k(problem.X, k=10, gain=np.zeros(10))
     assert (top.labels == -1).all()
     assert (top.scores == 0).all()
 
 
 def test_a_search_of_no_rows_is_an_empty_answer():
-    problem = handmade.random_problem(1, ["balanced"], 10, "log")
+    problem = handmade.random_problem(1, ["balanced"], 10)
     top = problem.model.top_k(problem.X[:0], k=3)
     assert top.labels.shape == top.scores.shape == (0, 3)
     assert problem.model.probability(problem.X, [], []).shape == (0,)

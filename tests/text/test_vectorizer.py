@@ -18,6 +18,8 @@ from longleaf.text.vectorizer import TextVectorizer
 from tests.helpers.data import LAWS, read_texts, shared
 from tests.helpers.same import same_matrix
 
+pytestmark = pytest.mark.native
+
 TEXTS = [
     "Olive oil, olive trees: the OLIVE of Crete.",
     "Öl und Bäume; die Ölpreise in Österreich 2021",
@@ -103,7 +105,7 @@ TRICKY_TEXT = st.text(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(st.lists(ANY_TEXT | TRICKY_TEXT, max_size=5), st.sampled_from(SETTINGS[:8]))
 def test_any_unicode_string_is_read_as_scikit_learn_reads_it(texts, setting):
     assert_like_scikit_learn(["ab AB abcd", *texts], **setting)

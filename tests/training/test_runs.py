@@ -13,6 +13,8 @@ from longleaf._validation import check_features, check_labels
 from longleaf.training.solver import NodeTrainer, SolverSettings, node_rows
 from longleaf.weights.join import join_parts
 
+pytestmark = pytest.mark.native
+
 
 def settings(**changes):
     given = {

@@ -13,6 +13,8 @@ from tests.helpers import handmade
 from tests.helpers.data import shared
 from tests.helpers.training import TIGHT, fit_tree, liblinear, node_problems, texts, unit_rows
 
+pytestmark = pytest.mark.native
+
 LOSSES = ["log", "squared-hinge"]
 C = {"log": 16.0, "squared-hinge": 1.0}
 FAMILIES = {

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 import longleaf as ll
 from longleaf import LabelTree
 
+pytestmark = pytest.mark.native
+
 
 def check_tree(tree, labels):
     """The tree is breadth-first, has every label at one leaf, and no needless inner node."""

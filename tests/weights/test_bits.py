@@ -8,6 +8,8 @@ import pytest
 import longleaf as ll
 from tests.helpers.handmade import decode, encode
 
+pytestmark = pytest.mark.native
+
 N_LABELS = 192
 
 

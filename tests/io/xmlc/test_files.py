@@ -18,6 +18,8 @@ from longleaf.io.xmlc import load_sparse, load_xmlc, save_xmlc
 from tests.helpers.same import same_matrix
 from tests.helpers.xmlc import PLAIN, load_bytes
 
+pytestmark = pytest.mark.native
+
 COMPRESS = {"txt": bytes, "gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 
 

@@ -10,6 +10,8 @@ from longleaf.io.xmlc import load_sparse
 from tests.helpers.same import same_matrix
 from tests.helpers.xmlc import PLAIN, load_bytes, rows_of
 
+pytestmark = pytest.mark.native
+
 
 def test_a_hand_written_file_gives_the_matrices_it_describes():
     X, Y = load_bytes(PLAIN)

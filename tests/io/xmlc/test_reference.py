@@ -11,6 +11,8 @@ from longleaf.io.xmlc import load_sparse
 from tests.helpers.xmlc import load_bytes, rows_of
 from tests.reference import xmlc as reference
 
+pytestmark = pytest.mark.native
+
 
 def outcome(content, labelled=True):
     """What the native reader makes of `content`, in the reference's terms."""
