@@ -23,6 +23,7 @@ from longleaf.cli import _cluster, main  # noqa: E402 - after the check for the 
 from longleaf.training.cluster import nodes, run, trees  # noqa: E402 - after the check for the extra
 
 GIB = 2**30
+SECONDS = 60  # of patience with a busy machine
 SMALL, LARGE = "small", "large"
 
 
@@ -220,7 +221,7 @@ def test_faults_come_back_as_one_sentence(client, tmp_path):
 
 
 def nothing_is_left(client):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
         assert time.monotonic() < deadline, "tasks must not outlive the call"
         time.sleep(0.05)

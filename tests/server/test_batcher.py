@@ -15,7 +15,7 @@ from longleaf.server.batcher import Batcher, search_together
 from longleaf.server.engine import Engine
 from longleaf.server.requests import SuggestRequest
 from longleaf.server.settings import Limits, Refusal
-from tests.helpers.serving import make_tagger
+from tests.helpers.serving import SECONDS, make_tagger
 
 TEXTS = ["virgin olive oil", "cod and herring", "wheat bread", "saffron"]
 
@@ -46,7 +46,7 @@ class Gate:
 
 
 async def until(condition: Any) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.001)

