@@ -68,7 +68,7 @@ def test_shares_that_leave_no_training_are_refused() -> None:
 
 def laws(path: Path) -> list[dict[str, object]]:
     """Write 60 rows, one of which cannot be read; the tag t59 has one row, the others many."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"id": f"r{n}", "title": f"law {n}", "body": "é", "on": ["t59"] if n == 59 else [f"t{n % 3}"]}
         for n in range(60)
     ]

@@ -9,9 +9,11 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import omikuji
+import scipy.sparse as sp
 from fastapi import FastAPI
 from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -44,16 +46,16 @@ def create_app() -> FastAPI:
     vectorizer, tags = make_vectorizer(folder), json.loads((folder / TAGS).read_text())
     app = FastAPI()
 
-    def suggest_row(row, k):
+    def suggest_row(row: sp.csr_matrix, k: int) -> dict[str, Any]:
         pairs = zip(row.indices.tolist(), row.data.tolist(), strict=True)
         found = model.predict(pairs, beam_size=BEAM, top_k=k)
         return {"suggestions": [{"tag": tags[label], "score": score} for label, score in found]}
 
-    @app.post("/v1/suggest")
-    def suggest(asked: Asked):
+    def suggest(asked: Asked) -> dict[str, Any]:
         X = vectorizer.transform(asked.texts)
         return {"results": [suggest_row(X[[row]], asked.k) for row in range(X.shape[0])]}
 
+    app.post("/v1/suggest")(suggest)
     return app
 
 

@@ -81,7 +81,7 @@ def best(records: list[Record]) -> list[Record]:
 def _cost(record: Record) -> float:
     if "p99_ms" not in record:
         return np.inf
-    return record["p99_ms"] if record["loop"] == "open" else -record["requests_per_second"]
+    return float(record["p99_ms"] if record["loop"] == "open" else -record["requests_per_second"])
 
 
 def render(records: list[Record]) -> Table:

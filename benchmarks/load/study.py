@@ -147,7 +147,7 @@ class Bench:
         return record, told["sent"]
 
     def _reload(self, service: Service, seconds: float) -> list[float]:
-        took = []
+        took: list[float] = []
         last = time.monotonic() + seconds - self.options.reload_every / 2
         time.sleep(self.options.reload_every / 2)
         while time.monotonic() < last:

@@ -31,7 +31,7 @@ SETS = {
         StudySet("EURLEX57K", judged_on="dev"),
         StudySet("TIB-SID", judged_on="dev"),
         *(
-            StudySet(name, tuple(known.constants), 32.0 if name in LARGE else 16.0)
+            StudySet(name, (known.constants[0], known.constants[1]), 32.0 if name in LARGE else 16.0)
             for name, known in OFFICIAL.items()
         ),
     )

@@ -79,9 +79,11 @@ def table_1(summary: Summary) -> Iterator[Table]:
         title = f"Table 1, {name} ({SETS[name].judged_on} rows), A={a:g}, B={b:g}"
         own = dict(_rows(summary, name, TABLE_1))
         marks = _marks(own, METRICS)
-        rows = []
+        rows: list[list[Cell]] = []
         for row in dict.fromkeys([*reported, *own]):
-            theirs = {metric: (value, None) for metric, value in reported.get(row, {}).items()}
+            theirs: dict[str, Spread] = {
+                metric: (value, None) for metric, value in reported.get(row, {}).items()
+            }
             rows += _beside(row, theirs, own.get(row), METRICS, marks.get(row))
         yield Table(title, ["Algorithm", "source", *METRICS], rows)
 
@@ -90,12 +92,12 @@ def table_2(summary: Summary) -> Iterator[Table]:
     """CPU hours of training and CPU milliseconds per row, all data sets in one table."""
     names = dict.fromkeys(row for row, _, _ in TABLE_1)
     columns = [*TABLE_2, *(row for row in names if row not in TABLE_2)]
-    rows = []
+    rows: list[list[Cell]] = []
     for name in _measured(summary):
         own = dict(_rows(summary, name, TABLE_1))
         reported = REPORTED["table2"].get(name, {})
         for cost, unit in zip(COSTS, ("train, CPU h", "test, CPU ms/row"), strict=True):
-            theirs = {row: (values[cost], None) for row, values in reported.items()}
+            theirs: dict[str, Spread] = {row: (values[cost], None) for row, values in reported.items()}
             ours = {row: values[cost] for row, values in own.items()}
             rows += _beside(f"{name}, {unit}", theirs, ours, columns)
     if rows:
@@ -106,7 +108,7 @@ def table_4(summary: Summary) -> Iterator[Table]:
     """Every variant with standard errors and times, a table per data set."""
     for name in _measured(summary):
         reported = REPORTED["table4"].get(name, {})
-        rows = []
+        rows: list[list[Cell]] = []
         for row, values in _rows(summary, name, TABLE_4):
             theirs = {key: tuple(pair) for key, pair in reported.get(row, {}).items()}
             rows += _beside(row, theirs, values, (*METRICS, *COSTS))

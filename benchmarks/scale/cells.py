@@ -1,8 +1,10 @@
 """The cells of the scale benchmark: how much data of which kind, and how to make it."""
 
+import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +63,7 @@ def usual_rows(labels: int) -> int:
 
 def usual_features(labels: int) -> int:
     """Let the vocabulary grow as the square root, near which Heaps' law has it, up to Amazon-670K's."""
-    return round(AMAZON_FEATURES * (labels / AMAZON_LABELS) ** 0.5)
+    return round(AMAZON_FEATURES * math.sqrt(labels / AMAZON_LABELS))
 
 
 def curves(sources: list[str], largest: int) -> list[list[Cell]]:
@@ -82,7 +84,7 @@ def curves(sources: list[str], largest: int) -> list[list[Cell]]:
 def entry(cell: Cell, C: float = 16.0) -> Entry:
     """One tree of the paper, asked in three ways; on the base cell for several k."""
     asked = [replace(search, k=k) for k in (K_GRID if cell.is_base else (K,)) for search in SEARCHES]
-    params = {"n_trees": 1, "arity": 2, "max_leaf": 100, "random_state": 1}
+    params: dict[str, Any] = {"n_trees": 1, "arity": 2, "max_leaf": 100, "random_state": 1}
     params |= {"loss": "log", "C": C, "bias": 1.0}
     setting = f"1 binary tree, log loss, C={C:g}"
     return Entry("longleaf", "benchmarks.systems.longleaf:Longleaf", setting, params, tuple(asked))

@@ -1,6 +1,6 @@
 """How a cost grows: curves from the records of the scale benchmark, fitted, as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ def is_usual(record: Record) -> bool:
 
 def curves(found: list[Record]) -> Iterator[Curve]:
     """Yield each curve that has a point."""
-    on_curve = {
+    on_curve: dict[str, Callable[[Record], bool]] = {
         "labels": lambda r: is_usual(r) and r["k"] == K,
         "rows": lambda r: r["source"] in GENERATORS and r["labels"] == BASE_LABELS and r["k"] == K,
         "k": lambda r: r["labels"] == BASE_LABELS and is_usual(r),

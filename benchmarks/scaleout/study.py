@@ -10,10 +10,11 @@ import argparse
 import json
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from distributed import Client, LocalCluster
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -37,7 +38,7 @@ PHASES = (  # the client waits for one before it submits the next
 )
 
 
-class Recorder(SchedulerPlugin):
+class Recorder(SchedulerPlugin):  # type: ignore[misc]  # distributed has no types here
     """Notes what each task needs, when Dask hands it to a worker; the task stream does not say."""
 
     name = "longleaf-recorder"
@@ -97,15 +98,13 @@ def train_on(
         client.get_task_stream()  # from now on it is recorded
         client.run(lambda: __import__("longleaf.distributed") and None)  # importing is no part of training
         own = cluster_run.Run.workers
-        if cut_for is not None:
-            cluster_run.Run.workers = lambda run, share=1.0: [
-                replace(one, threads=cut_for) for one in own(run, share)
-            ]
+
+        def cut(run: cluster_run.Run, share: float = 1.0) -> list[cluster_run.Worker]:
+            return [replace(one, threads=cut_for or one.threads) for one in own(run, share)]
+
         begin, start = time.time(), time.perf_counter()
-        try:
+        with mock.patch.object(cluster_run.Run, "workers", cut):
             model = ll.PLT(random_state=1).fit(X, Y, client=client)
-        finally:
-            cluster_run.Run.workers = own
         seconds = time.perf_counter() - start
         tasks = record(client, begin)
         facts = {
@@ -122,7 +121,8 @@ def train_on(
 
 def by_kind(tasks: list[Task]) -> dict[str, dict[str, float]]:
     """Sum up tasks by what they do."""
-    count, seconds, size, longest = Counter[str](), Counter[str](), Counter[str](), dict[str, float]()
+    count, size = Counter[str](), Counter[str]()
+    seconds, longest = defaultdict[str, float](float), dict[str, float]()
     for task in tasks:
         count[task.kind] += 1
         seconds[task.kind] += task.seconds

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ KEPT = ("p@1", "p@3", "p@5", "psp@1", "psp@3", "psp@5")
 DIALS = {"plain": None, "tail=1": 1.0}
 
 
-def judge(model: ll.PLT, X: sp.csr_array, Y: sp.csr_array, seen: sp.csr_array) -> dict[str, dict[str, float]]:
+def judge(
+    model: ll.PLT, X: sp.csr_matrix, Y: sp.csr_matrix, seen: sp.csr_matrix
+) -> dict[str, dict[str, float]]:
     """Give p@k and psp@k by dial."""
     counts = np.bincount(seen.indices, minlength=Y.shape[1])
     worth = inverse_propensity_from_counts(counts, seen.shape[0], 0.55, 1.5)
@@ -55,12 +58,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     first = {"rows": ends[0], "cpu_seconds": cost.cpu_seconds, **judge(model, *dev, Y[: ends[0]])}
     result: dict[str, Any] = {"data": args.data, "settings": settings, "first": first, "steps": []}
     for begin, end in pairwise(ends):
-        _, cost = measure(lambda b=begin, e=end: model.partial_fit(X[b:e], Y[b:e]))
+        _, cost = measure(partial(model.partial_fit, X[begin:end], Y[begin:end]))
         new = int((np.diff(Y[:end].tocsc().indptr) > 0).sum())
         step: dict[str, Any] = {"rows": end, "labels": new}
         step["update"] = {"cpu_seconds": cost.cpu_seconds, **judge(model, *dev, Y[:end])}
         if not args.no_retraining:
-            anew, cost = measure(lambda e=end: ll.PLT(**settings).fit(X[:e], Y[:e]))
+            anew, cost = measure(partial(ll.PLT(**settings).fit, X[:end], Y[:end]))
             step["anew"] = {"cpu_seconds": cost.cpu_seconds, **judge(anew, *dev, Y[:end])}
         result["steps"].append(step)
         args.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -8,7 +8,7 @@ kept, so that a run can be stopped and goes on later. ``truth`` is data whose co
 import argparse
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,8 @@ WEIGHTS: tuple[float | str, ...] = (1.0, "propensity", "inverse-prior")
 Judged = dict[str, dict[str, float]]
 
 WAYS: dict[str, Callable[[], Any]] = {
-    **{f"PLT, {weight}": lambda weight=weight: ll.PLT(positive_weight=weight) for weight in WEIGHTS},
-    **{
-        f"PLT.paper, {weight}": lambda weight=weight: ll.PLT.paper(positive_weight=weight)
-        for weight in WEIGHTS
-    },
+    **{f"PLT, {weight}": partial(ll.PLT, positive_weight=weight) for weight in WEIGHTS},
+    **{f"PLT.paper, {weight}": partial(ll.PLT.paper, positive_weight=weight) for weight in WEIGHTS},
     "DiSMEC": ll.BR.dismec,
     "PW-DiSMEC": ll.BR.pw_dismec,
     "PW-DiSMEC-cb": lambda: ll.BR.pw_dismec(class_balanced=True),
@@ -69,14 +66,14 @@ def main() -> None:
         if name == "truth":
             for weight in WEIGHTS:
                 for cost in TRUTH_COSTS:
-                    keep(name, f"{weight}, C={cost:g}", lambda w=weight, c=cost: judge_by_truth(w, c))
+                    keep(name, f"{weight}, C={cost:g}", partial(judge_by_truth, weight, cost))
         elif name == "clipping":
             keep(name, "truth", clipping_bias)
             for known in ("Bibtex", "EURLEX57K"):
-                keep(name, known, lambda known=known: clipping_of(known))
+                keep(name, known, partial(clipping_of, known))
         else:
             for way in options.ways:
-                keep(name, way, lambda name=name, way=way: judge(name, way))
+                keep(name, way, partial(judge, name, way))
 
 
 def table_lines(results: dict[str, Any]) -> list[str]:
@@ -133,7 +130,8 @@ def clipping_of(name: str) -> dict[str, dict[str, float]]:
     """Describe the clipping at the inner nodes of the paper's trees and of the default ones."""
     X, Y, *_ = load(name)
     found = {}
-    for trees, settings in (("paper", {"arity": 2, "max_leaf": 100}), ("default", {})):
+    ways: dict[str, dict[str, Any]] = {"paper": {"arity": 2, "max_leaf": 100}, "default": {}}
+    for trees, settings in ways.items():
         tree = (
             ll.PLT(n_trees=1, random_state=SEED, max_epochs=1, tolerance=1.0, **settings).fit(X, Y).trees_[0]
         )

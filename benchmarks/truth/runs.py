@@ -18,7 +18,7 @@ LAW = (0.55, 1.5)
 PLACES = (1, 3, 5)
 STEEP_LAW = (1.0, 50.0)
 """Loses most of what has fewer than about 50 rows: here labels that are learnt well are lost, too."""
-LEARNABLE = {
+LEARNABLE: dict[str, Any] = {
     "n_rows": 5000,
     "n_labels": 100,
     "n_test": 2000,
@@ -142,7 +142,7 @@ def wrong_constants(case: Case, constants: Sequence[tuple[float, float]]) -> dic
     return found
 
 
-def correction_by_cost(case: Case, costs: Sequence[float]) -> list[tuple[float, float, float, float, float]]:
+def correction_by_cost(case: Case, costs: Sequence[float]) -> list[tuple[float, ...]]:
     """Give C and complete p@1: of PLT and PS-PLT trained on noted labels, then trained on complete ones."""
     found = []
     for C in costs:

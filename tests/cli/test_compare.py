@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,11 +31,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compared(*arguments: object) -> dict[str, dict[str, dict[str, float]]]:
+def compared(*arguments: object) -> Any:
     return json.loads(run_well("compare", *arguments, "--json"))
 
 
-def evaluated(*arguments: object) -> dict[str, float]:
+def evaluated(*arguments: object) -> Any:
     return json.loads(run_well("evaluate", *arguments, "--json"))
 
 
@@ -62,7 +63,7 @@ def test_two_models_are_what_evaluate_says_of_each_with_the_intervals_of_the_lib
     X, Y = ll.load_xmlc(folder / "test.txt")
     models = [ll.load(folder / name) for name in ("model.ll", "worse.ll")]
     tops = [model.top_k(X, 5, tail=1.0) for model in models]
-    want = ll.metrics.compare(Y, *tops, k=(1, 3, 5), n_samples=50)
+    want = ll.metrics.compare(Y, tops[0], tops[1], k=(1, 3, 5), n_samples=50)
     assert found["metrics"]["p@3"]["low"] == pytest.approx(want["p@3"].low)
     assert found["metrics"]["p@3"]["high"] == pytest.approx(want["p@3"].high)
 
@@ -119,11 +120,11 @@ def test_labels_that_no_row_has_get_a_dash_and_a_number_in_json(folder: Path, tm
     model = ll.load(folder / "model.ll")
     X, Y = ll.load_xmlc(folder / "test.txt")
     frequent = int(model.label_counts_.argmax())
-    Y = Y.tolil()
-    Y[:, [label for label in range(Y.shape[1]) if label != frequent]] = 0
-    Y[:, frequent] = 1
+    changed = Y.tolil()
+    changed[:, [label for label in range(Y.shape[1]) if label != frequent]] = 0
+    changed[:, frequent] = 1
     data = tmp_path / "frequent.txt"
-    ll.save_xmlc(data, X, Y.tocsr())
+    ll.save_xmlc(data, X, changed.tocsr())
     for command in (("compare", folder / "model.ll", folder / "worse.ll"), ("evaluate", folder / "model.ll")):
         lines = run_well(*command, data).splitlines()
         rows = {name: [line for line in lines if name in line][-1] for name in ("head", "tail")}

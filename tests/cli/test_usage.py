@@ -62,7 +62,15 @@ def test_settings_out_of_range_are_refused_before_reading(option: str, value: ob
 
 
 def test_merged_trees_need_a_power_of_two(folder: Path, tmp_path: Path) -> None:
-    command = ("train", "no-such-file.txt", "-o", tmp_path / "x.ll", "--tree", "merged", "--arity")
+    command: tuple[object, ...] = (
+        "train",
+        "no-such-file.txt",
+        "-o",
+        tmp_path / "x.ll",
+        "--tree",
+        "merged",
+        "--arity",
+    )
     assert "power of two" in complaint(*command, 6)
     command = ("train", folder / "train.txt", "-o", tmp_path / "x.ll", "--tree", "merged", "--arity", 4)
     run_well(*command, "--threshold", 0.3)
@@ -130,7 +138,14 @@ def test_trying_whether_a_file_can_be_written_leaves_what_is_there(folder: Path,
 def test_a_checkpoint_where_the_model_shall_be_is_refused_before_reading(
     tmp_path: Path, checkpoint: str
 ) -> None:
-    command = ("train", "no-such-file.txt", "-o", tmp_path / "m.ll", "--checkpoint", tmp_path / checkpoint)
+    command: tuple[object, ...] = (
+        "train",
+        "no-such-file.txt",
+        "-o",
+        tmp_path / "m.ll",
+        "--checkpoint",
+        tmp_path / checkpoint,
+    )
     assert "--checkpoint must be a folder outside that of -o" in complaint(*command)
     assert list(tmp_path.iterdir()) == []
 

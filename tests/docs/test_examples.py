@@ -44,7 +44,7 @@ def test_the_encoder_example_judges_words_and_meaning_side_by_side(
 ) -> None:
     encoder = ModuleType("wordllama")
     encoder.__file__ = str(tmp_path / "__init__.py")
-    encoder.WordLlama = SimpleNamespace(load=lambda **_: LetterCounts())  # type: ignore[attr-defined]
+    encoder.WordLlama = SimpleNamespace(load=lambda **_: LetterCounts())
     monkeypatch.setitem(sys.modules, "wordllama", encoder)
     laws = load_sample()
     for name, texts, tags in (

@@ -1,6 +1,7 @@
 """Models made by hand: any tree and any weights as a real estimator, without training."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -98,7 +99,7 @@ def _values(weights, c, begin, end):
     return np.where(stored & 1, -magnitude, magnitude)
 
 
-def estimator(parts, n_labels, link=reference.LOG, **params):
+def estimator(parts: list[Any], n_labels: int, link: reference.Link = reference.LOG, **params: Any) -> ll.PLT:
     """Make an estimator of (tree, dense weights, bias) parts; every label was seen once in 1000 rows."""
     model = ll.PLT(n_trees=len(parts), **link._asdict(), **({"n_jobs": 1} | params))
     model.trees_ = [tree for tree, _, _ in parts]
@@ -132,7 +133,7 @@ class Problem:
         )
 
 
-def one_by_one(model, X, **options):
+def one_by_one(model: ll.PLT, X: Any, **options: Any) -> ll.search.TopK:
     """Search each row by itself, as Algorithm 1 does; rows that come together are searched level by level."""
     alone = [model.top_k(X[[row]], **options) for row in range(X.shape[0])]
     return ll.search.TopK.concatenate(alone)

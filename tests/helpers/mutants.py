@@ -17,6 +17,7 @@ import tempfile
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ SPARE_BYTES = 400 << 20
 """What a mutant may take beside what the process has: it holds a few kilobytes."""
 OUR_WORDS = re.compile(r"\b(must|damaged|altered|newer longleaf|not a longleaf model|known are)\b")
 
-DEEP = [0]
+DEEP: list[Any] = [0]
 for _ in range(200):
     DEEP = [DEEP]
 NUMBERS_OF_JSON = (0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**63, -(2**63), 10**12, 10**400)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +153,7 @@ def test_where_copies_go_must_be_a_folder(model: Path) -> None:
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> Iterator[Path]:
+def vectors(tmp_path: Path) -> Path:
     make_vector_model().save(tmp_path / "vectors.ll")
     return tmp_path / "vectors.ll"
 

@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,10 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 def model(tmp_path: Path) -> Path:
     make_tagger(seed=1).save(tmp_path / "model.ll")
     return tmp_path / "model.ll"
+
+
+def has_more(answers: list[Any], number: int) -> bool:
+    return len(answers) > number
 
 
 @contextmanager
@@ -60,8 +66,8 @@ def test_reloads_under_requests_fail_none_of_them(model: Path, workers: int) -> 
                 assert answer.status == 200, answer.body
                 assert (answer.json["changed"], answer.json["workers"]) == (True, workers)
                 versions.append(answer.json["model"])
-                seen, reloaded = len(answers), time.monotonic()
-                wait_for(lambda seen=seen: len(answers) > seen + 10)
+                enough, reloaded = len(answers) + 10, time.monotonic()
+                wait_for(partial(has_more, answers, enough))
                 late = {version for begin, _, version in answers if begin > reloaded}
                 assert late == {versions[-1]}
         assert {status for _, status, _ in answers} == {200}

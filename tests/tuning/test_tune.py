@@ -271,4 +271,4 @@ def test_what_cannot_work_is_refused(change: dict[str, Any], must_say: str) -> N
 
 def test_another_estimator_is_refused() -> None:
     with pytest.raises(TypeError, match="PLT, BR or Tagger"):
-        ll.tune([[1.0]], [[0]], object())  # type: ignore[arg-type]
+        ll.tune([[1.0]], [[0]], object())
