@@ -3,15 +3,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NATIVE := $(shell find native -type f)
+MODULES := build/modules
 
-.PHONY: demo test test-browser lint types unit sanitize peers bench load scale paper clean
+.PHONY: demo test test-browser lint types unit coverage sanitize peers bench load scale paper clean always
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# Rebuilt when the build description or the C++ changes; the Python sources are used where they lie.
-$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(wildcard native/*)
+# The list of Python modules, written only when it differs: an installation knows those that were there.
+$(MODULES): always
+	@mkdir -p $(@D)
+	@find src/longleaf -name '*.py' | LC_ALL=C sort > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# Built again when the build description, the C++ or the list of modules changes; the Python sources are used
+# where they lie.
+$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
@@ -30,19 +39,23 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# The same with the lines counted that it runs in this process, by package; processes that tests start are not.
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q --cov --cov-report=json:build/coverage.json
+	$(BIN)/python -m tests.helpers.coverage build/coverage.json
+
 # The page in a real browser. `make unit` runs these too where chromium is installed; this installs it.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 test-browser: $(STAMP)
 	command -v chromium || command -v chromium-browser || \
 		($(SUDO) apt-get update && $(SUDO) apt-get install -y chromium)
-	$(BIN)/python -m pytest tests/test_server_browser.py
+	$(BIN)/python -m pytest tests/server/test_browser.py
 
-# The native tests once more, with the address and undefined-behaviour sanitizers in the extension.
+# The tests marked native once more, with the address and undefined-behaviour sanitizers in the extension.
 CHECKED := .venv-sanitize
-NATIVE_TESTS := search beam_and_union linear proxml pfastrexml parts learning learning_past tree models xmlc xmlc_files xmlc_reference
 
-$(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
+$(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES)
 	$(PYTHON) -m venv $(CHECKED)
 	$(CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
 		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=ON
@@ -51,7 +64,7 @@ $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
 sanitize: $(CHECKED)/.installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=quick PYTHONMALLOC=malloc \
-		$(CHECKED)/bin/python -m pytest -q -n 2 $(NATIVE_TESTS:%=tests/test_%.py)
+		$(CHECKED)/bin/python -m pytest -q -n 2 -m native tests
 
 # Peers live in environments of their own; PECOS needs NumPy below 2 and a SciPy of that time, and no torch.
 .venv-peers/.installed:
@@ -69,7 +82,7 @@ peers: .venv-peers/.installed .venv-pecos/.installed
 
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.vectorize
+	$(BIN)/python -m benchmarks.speed.vectorize
 
 # The service under load, beside omikuji in a FastAPI app: a quarter of an hour, and more for
 # training the first time. LOAD="--quick" for a look.

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 CACHE = ROOT / "build" / "bench-data"
 NAMES = ("eurlex57k", "tib-sid")
 SPLITS = ("train", "dev")
@@ -75,7 +76,8 @@ def save(folder: Path, split: str, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
 
 def load(folder: Path, split: str) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Load features and labels of a converted split."""
-    return sp.load_npz(folder / f"{split}.X.npz"), sp.load_npz(folder / f"{split}.Y.npz")
+    X, Y = (sp.csr_matrix(sp.load_npz(folder / f"{split}.{which}.npz")) for which in "XY")
+    return X, Y
 
 
 def _parse(text: Path, rows: int, features: int, labels: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:

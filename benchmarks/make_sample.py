@@ -39,7 +39,7 @@ def write(name: str, lines: Iterable[str]) -> None:
 
 def main() -> None:
     source = Path(sys.argv[1])
-    tags = set()
+    tags: set[str] = set()
     for part, (drawn_from, n_laws) in DRAWN.items():
         laws = draw(source / f"{drawn_from}.jsonl.xz", n_laws)
         tags.update(tag for law in laws for tag in law["tags"])

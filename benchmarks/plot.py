@@ -14,8 +14,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from benchmarks import growth
-from benchmarks.scale_cells import SEARCHES, SOURCES
+from benchmarks.scale import growth
+from benchmarks.scale.cells import SEARCHES, SOURCES
 
 Record = dict[str, Any]
 # Title, key of the record, scale, whether it belongs to the training (once a model) or to each search.

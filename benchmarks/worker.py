@@ -39,7 +39,8 @@ def run(spec: Spec) -> dict[str, Any]:
 def train(system: System, spec: Spec) -> dict[str, Any]:
     """Train ``spec["repeat"]`` times: the best clocks, the first peak of memory; save the last model."""
     folder, model = Path(spec["data"]), Path(spec["model"])
-    system.prepare(folder, *(sp.load_npz(folder / f"train.{part}.npz") for part in "XY"))
+    X, Y = (sp.csr_matrix(sp.load_npz(folder / f"train.{which}.npz")) for which in "XY")
+    system.prepare(folder, X, Y)
     costs = [measure.measure(lambda: system.train(model))[1] for _ in range(spec["repeat"])]
     _, saving = measure.measure(lambda: system.save(model))
     return {
@@ -56,7 +57,7 @@ def train(system: System, spec: Spec) -> dict[str, Any]:
 def predict(system: System, spec: Spec) -> dict[str, Any]:
     """Load, predict all rows of dev in one call, then some of them one at a time in a single thread."""
     folder, k, options = Path(spec["data"]), spec["k"], dict(spec["options"])
-    X = sp.load_npz(folder / "dev.X.npz")
+    X = sp.csr_matrix(sp.load_npz(folder / "dev.X.npz"))
     if "gains" in options:
         options["gains"] = np.load(options["gains"])
     _, loading = measure.best_of(lambda: system.load(Path(spec["model"])), PREDICT_RUNS)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import longleaf as ll
-from serving import Running, make_tagger, serving
+from tests.helpers.serving import Running, make_tagger, serving
 
 httpx = pytest.importorskip("httpx", reason="needs the extra serve")
 

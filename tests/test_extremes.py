@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from cli_helpers import complaint
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy
+from tests.helpers.commands import complaint
 
 X, Y = make_hierarchy(200, 100, 12, features_per_row=8.0, random_state=1)
 

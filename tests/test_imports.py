@@ -6,7 +6,7 @@ from inspect import ismodule
 import pytest
 
 import longleaf
-from import_graph import FIGURE, LEVELS, draw, graph, imported
+from tools.import_graph import FIGURE, LEVELS, draw, graph, imported
 
 LEVEL = {name: number for number, names in enumerate(LEVELS) for name in names}
 GRAPH = graph()

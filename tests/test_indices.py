@@ -15,6 +15,8 @@ from longleaf import _core, metrics
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy
 
+pytestmark = pytest.mark.native
+
 ROWS, FEATURES, LABELS = 60, 50, 12
 FAR = 10**6
 

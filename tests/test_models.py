@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from storage_models import edit_manifest
-from training import texts
+from tests.helpers.storage import edit_manifest, replace_array
+from tests.helpers.training import texts
+
+pytestmark = pytest.mark.native
 
 X, ROWS = texts(n_rows=80, n_features=60, n_labels=20)
 
@@ -95,15 +97,6 @@ def test_a_forged_manifest_is_a_clear_error(saved, tmp_path, change, message):
     edit_manifest(copy, change)
     with pytest.raises(ll.ModelError, match=message):
         ll.load(copy)
-
-
-def replace_array(model, name, array):
-    """Put another array in a model, as a forger who knows the format would: the folder stays whole."""
-    from longleaf.io import storage
-
-    folder = storage.load_folder(model)
-    arrays = {key: np.array(value) for key, value in folder.arrays.items()} | {name: array}
-    storage.save_folder(model, folder.kind, folder.meta, arrays, force=True)
 
 
 def test_arrays_of_another_dtype_or_size_are_a_clear_error(saved, tmp_path):

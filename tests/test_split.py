@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import longleaf as ll
-from cli_helpers import complaint, fill, run, run_well
 from longleaf.io.tables import read_table
 from longleaf.split import DEV, TEST, TRAIN, split_rows
+from tests.helpers.commands import complaint, fill, run, run_well
 
 LABELS = st.lists(st.lists(st.integers(0, 9), max_size=4, unique=True), min_size=1, max_size=60)
 
@@ -68,7 +68,7 @@ def test_shares_that_leave_no_training_are_refused() -> None:
 
 def laws(path: Path) -> list[dict[str, object]]:
     """Write 60 rows, one of which cannot be read; the tag t59 has one row, the others many."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"id": f"r{n}", "title": f"law {n}", "body": "é", "on": ["t59"] if n == 59 else [f"t{n % 3}"]}
         for n in range(60)
     ]

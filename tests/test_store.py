@@ -10,12 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
-from cli_helpers import complaint, run, run_well
-from data import LAWS
 from longleaf import _core
 from longleaf._validation import check_features, check_labels
 from longleaf.datasets import make_hierarchy
 from longleaf.io import store as store_files
+from tests.helpers.commands import complaint, run, run_well
+from tests.helpers.data import LAWS
 
 
 @pytest.fixture(scope="module")

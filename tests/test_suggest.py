@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from cli_helpers import complaint, run_well
 from longleaf.search.top_k import LARGEST_GAIN
 from longleaf.tagger import suggester_of
-from serving import Running, make_tagger, make_vector_model, serving
+from tests.helpers.commands import complaint, run_well
+from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
 
 TEXTS = ["the import of olive oil", "cod and herring of the french republic", "wheat flour saffron"]
 SHARED = {"1264": "food", "2002": "food", "2437": "sea fish", "1085": "2437"}

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import longleaf as ll
 from longleaf.datasets import load_sample
 from longleaf.io.tables import read_table
-from tagging import TAGS, TEXTS, THINGS, make_tagger, small, tags_of
+from tests.helpers.tagging import TAGS, TEXTS, THINGS, make_tagger, small, tags_of
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ class Longleaf(System):
 
     def train(self, model: Path) -> None:
         """Fit."""
-        params = {name: tuple(v) if isinstance(v, list) else v for name, v in self.params.items()}
+        params: Options = {name: tuple(v) if isinstance(v, list) else v for name, v in self.params.items()}
         make = attrgetter(params.pop("estimator", "PLT"))(ll)
         self.model = make(n_jobs=self.threads, **params).fit(self.X, self.Y)
 

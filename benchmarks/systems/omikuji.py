@@ -58,7 +58,8 @@ class Omikuji(System):
         def predict_row(row: int) -> list[tuple[int, float]]:
             part = slice(X.indptr[row], X.indptr[row + 1])
             pairs = zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)
-            return self.model.predict(pairs, beam_size=options["beam"], top_k=k)
+            found: list[tuple[int, float]] = self.model.predict(pairs, beam_size=options["beam"], top_k=k)
+            return found
 
         if not python_threads:
             return [predict_row(row) for row in range(X.shape[0])]

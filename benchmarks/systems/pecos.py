@@ -19,15 +19,15 @@ class Pecos(System):
 
     def prepare(self, folder: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
         """Labels by column, as its loader for training gives them."""
-        self.X, self.Y = X, Y.tocsc()
+        self.X, self.by_label = X, Y.tocsc()
 
     def train(self, model: Path) -> None:
         """Embed the labels, cluster them and train."""
         indexing = {name: self.params[name] for name in ("nr_splits", "max_leaf_size", "seed")}
-        embedding = LabelEmbeddingFactory.create(self.Y, self.X, method="pifa", threads=self.threads)
+        embedding = LabelEmbeddingFactory.create(self.by_label, self.X, method="pifa", threads=self.threads)
         chain = Indexer.gen(embedding, indexer_type="hierarchicalkmeans", threads=self.threads, **indexing)
         linear = {name: self.params[name] for name in ("nr_splits", "solver_type", "Cp", "Cn", "threshold")}
-        self.model = XLinearModel.train(self.X, self.Y, C=chain, threads=self.threads, **linear)
+        self.model = XLinearModel.train(self.X, self.by_label, C=chain, threads=self.threads, **linear)
 
     def save(self, model: Path) -> None:
         """Write the model folder."""

@@ -161,9 +161,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         job = self._job()
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.trains_by_units:
-                raise ValueError(
-                    f"{name} must be None for {type(self).__name__}, whose training cannot be split into units."
-                )
+                kind = type(self).__name__
+                raise ValueError(f"{name} must be None for {kind}, whose training cannot be split into units.")
         if y is None:
             raise ValueError(
                 f"y must hold the labels of every row: {self.kind.upper()} requires y to be passed, "

@@ -1,22 +1,29 @@
 """A slow, obvious version of everything, to check the fast one against: one file per noun."""
 
-from reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
-from reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
-from reference.search import (
-    HINGE_POWER,
+from tests.reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
+from tests.reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
+from tests.reference.search import (
+    HINGE_2,
+    HINGE_3,
+    LOG,
+    Link,
     a_star,
     beam_search,
     best,
     bounds,
     label_probabilities,
+    node_costs,
     node_probabilities,
     parents,
     union_top,
 )
-from reference.training import node_targets, objective
+from tests.reference.training import node_targets, objective
 
 __all__ = [
-    "HINGE_POWER",
+    "HINGE_2",
+    "HINGE_3",
+    "LOG",
+    "Link",
     "a_star",
     "beam_search",
     "best",
@@ -29,6 +36,7 @@ __all__ = [
     "inverse_propensity",
     "label_probabilities",
     "lots",
+    "node_costs",
     "node_probabilities",
     "node_targets",
     "objective",

@@ -4,10 +4,21 @@ A model is a list of (tree, W, bias): W dense [features, nodes], bias [nodes]; t
 """
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
-HINGE_POWER = 2  # of the models made by hand: with 3 a double cannot hold what lies far from the margin
+
+class Link(NamedTuple):
+    """How a margin becomes a probability; the power is of the squared hinge, and 3 by default."""
+
+    loss: str
+    hinge_power: int = 3
+
+
+LEAST = 1e-270
+"""A probability that a double can hold, also after a gain was applied."""
+LOG, HINGE_2, HINGE_3 = Link("log"), Link("squared-hinge", 2), Link("squared-hinge", 3)
 
 
 def parents(tree):
@@ -19,13 +30,17 @@ def parents(tree):
     return parent
 
 
-def node_probabilities(loss, W, bias, x):
-    """Give the chance that each node holds a relevant label, given that its parent does; 1 at the root."""
+def node_costs(link, W, bias, x):
+    """Return minus the log of each node's probability: a double holds it where it cannot hold that."""
     margin = x @ W.astype(float) + bias
-    cost = np.logaddexp(0, -margin) if loss == "log" else np.maximum(0, 1 - margin) ** HINGE_POWER
-    eta = np.exp(-cost)
-    eta[0] = 1.0
-    return eta
+    cost = np.logaddexp(0, -margin) if link.loss == "log" else np.maximum(0, 1 - margin) ** link.hinge_power
+    cost[0] = 0.0
+    return cost
+
+
+def node_probabilities(link, W, bias, x):
+    """Return the chance that each node holds a relevant label, given that its parent does; 1 at the root."""
+    return np.exp(-node_costs(link, W, bias, x))
 
 
 def path_products(tree, eta):
@@ -37,14 +52,14 @@ def path_products(tree, eta):
     return product
 
 
-def label_probabilities(loss, model, x, n_labels):
-    """Give the probability of each label in each tree, [trees, labels]; 0 for a label without a leaf."""
+def label_probabilities(link, model, x, n_labels):
+    """Give the probability of each label in each tree, [trees, labels]; 0 only without a leaf."""
     result = np.zeros((len(model), n_labels))
     for t, (tree, W, bias) in enumerate(model):
-        product = path_products(tree, node_probabilities(loss, W, bias, x))
+        product = path_products(tree, node_probabilities(link, W, bias, x))
         for v, label in enumerate(tree.label):
             if label >= 0:
-                result[t, label] = product[v]
+                result[t, label] = max(product[v], LEAST)
     return result
 
 
@@ -66,7 +81,7 @@ def bounds(tree, gain):
     return bound
 
 
-def a_star(tree, eta, gain, k):
+def a_star(tree, cost, gain, k):
     """Algorithm 1, which also stops when the queue is empty.
 
     Give the labels, the best first, and how many node classifiers were evaluated. Nodes whose bound is 0
@@ -85,7 +100,7 @@ def a_star(tree, eta, gain, k):
         for child in range(tree.first_child[v], tree.first_child[v + 1]):
             evaluations += 1
             if bound[child] > 0:
-                g_child = g - np.log(eta[child])
+                g_child = g + cost[child]
                 heapq.heappush(queue, (costs(child, g_child), child, g_child))
     return found, evaluations
 
@@ -97,12 +112,12 @@ def cost_function(bound):
     return lambda v, g: g + log_bound[0] - log_bound[v]
 
 
-def beam_search(tree, eta, gain, k, beam):
+def beam_search(tree, cost, gain, k, beam):
     """Algorithm 2, which keeps the nodes of the lowest cost (the paper's text says the highest).
 
     Leaves that lie above the lowest level are set aside until the end. Give the labels, the best first, and
     the smallest difference in cost between a node that was kept and one that was not: where it is tiny, the
-    answer hangs on rounding.
+    answer depends on rounding.
     """
     bound = bounds(tree, gain)
     costs = cost_function(bound)
@@ -117,7 +132,7 @@ def beam_search(tree, eta, gain, k, beam):
         for _, v, g in inner[:beam]:
             for child in range(tree.first_child[v], tree.first_child[v + 1]):
                 if bound[child] > 0:
-                    g_child = g - np.log(eta[child])
+                    g_child = g + cost[child]
                     level.append((costs(child, g_child), child, g_child))
     return [int(tree.label[v]) for _, v, _ in sorted(leaves)[:k]], closest
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.search import parents
+from tests.reference.search import parents
 
 
 def node_targets(tree, rows):

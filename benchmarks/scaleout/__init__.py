@@ -1,0 +1,1 @@
+"""Training on many machines: real runs on few, replayed on many."""

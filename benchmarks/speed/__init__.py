@@ -1,0 +1,1 @@
+"""longleaf and its peers on the same files: speed, memory and quality."""

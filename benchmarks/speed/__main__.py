@@ -1,0 +1,5 @@
+"""``python -m benchmarks.speed``: see :mod:`benchmarks.speed.study`."""
+
+from benchmarks.speed.study import main
+
+main()

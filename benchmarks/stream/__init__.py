@@ -1,0 +1,1 @@
+"""A model that goes on learning, against training again at every step."""

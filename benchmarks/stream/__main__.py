@@ -1,0 +1,5 @@
+"""``python -m benchmarks.stream``: see :mod:`benchmarks.stream.study`."""
+
+from benchmarks.stream.study import main
+
+main()

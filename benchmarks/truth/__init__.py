@@ -1,0 +1,1 @@
+"""Theory where the truth is known."""
