@@ -11,7 +11,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # Rebuilt when the build description or the C++ changes; the Python sources are used where they lie.
-$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(wildcard native/*)
+$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(shell find native -type f)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
@@ -42,7 +42,7 @@ test-browser: $(STAMP)
 CHECKED := .venv-sanitize
 NATIVE_TESTS := search beam_and_union linear proxml pfastrexml parts learning learning_past tree models xmlc xmlc_files xmlc_reference
 
-$(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(wildcard native/*)
+$(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(shell find native -type f)
 	$(PYTHON) -m venv $(CHECKED)
 	$(CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
 		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=ON
