@@ -23,6 +23,7 @@ test: lint types unit sanitize
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(shell find native -name '*.h' -o -name '*.cpp')
 
 types: $(STAMP)
 	$(BIN)/mypy
