@@ -32,7 +32,8 @@ struct TreeView {
 
   bool is_leaf(int64_t v) const { return first_child[v] == first_child[v + 1]; }
 };
-// Throws std::invalid_argument unless it is such a tree, with a label below `labels` at every leaf and at no other node.
+// Throws std::invalid_argument unless it is such a tree, with a label below `labels` at every leaf and at no other
+// node.
 void check_tree(const TreeView& tree, int64_t labels);
 
 enum class Loss : int { logistic = 0, squared_hinge = 1 };
@@ -50,8 +51,8 @@ LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const C
 
 // Clusters of labels, each split until it has at most max_leaf labels: cluster c covers order[begin[c], end[c]).
 struct Clusters {
-  std::vector<int32_t> order;                // a permutation of the centroids' rows
-  std::vector<int32_t> begin, end, parent;   // cluster 0 is everything, parent -1; parents come before children
+  std::vector<int32_t> order;               // a permutation of the centroids' rows
+  std::vector<int32_t> begin, end, parent;  // cluster 0 is everything, parent -1; parents come before children
 };
 struct KMeansSettings {
   int arity = 2, max_leaf = 100, max_iterations = 20;
@@ -75,20 +76,20 @@ Clusters cluster_labels(const CsrView& centroids, const KMeansSettings& settings
 // What a look-up reads one after the other stands together, since it comes from memory a cache line at a time.
 // A slot with n weights names their children, a byte each, or as a bitmap over all children where that is shorter; then
 // come the weights: 32-bit floats, or a byte each, the sign in its low bit above which stands a level. Level 0 is the
-// weight 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly equal
-// ratios. Where it is no longer in all, a chunk is dense: its slots have a weight for every child and need no ends.
-// Eight spare bytes follow the last chunk's.
+// weight 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly
+// equal ratios. Where it is no longer in all, a chunk is dense: its slots have a weight for every child and need no
+// ends. Eight spare bytes follow the last chunk's.
 struct ChunkView {
   int64_t chunks = 0, nodes = 0, features = 0;
   const int32_t* node = nullptr;
   const uint8_t* dense = nullptr;
   const int64_t *word = nullptr, *byte = nullptr;  // chunks + 1 each
-  const int64_t* weights = nullptr;  // per chunk, how many there are: nothing but a figure to show
+  const int64_t* weights = nullptr;                // per chunk, how many there are: nothing but a figure to show
   const uint64_t* page_words = nullptr;
   const uint32_t* page_first = nullptr;
   const Word* words = nullptr;
   const uint8_t* bytes = nullptr;
-  const float* low = nullptr;      // null for 32-bit weights
+  const float* low = nullptr;  // null for 32-bit weights
   const uint32_t* step = nullptr;
   const float* bias = nullptr;  // one per node
 };
@@ -147,8 +148,8 @@ bool has_feature(const Chunk& chunk, int32_t feature);  // whether any child has
 
 // ---------------------------------------------------------------- chunk_checks.cpp
 
-// Weights and biases of a larger magnitude are refused. Sums over rows of the longest length that is accepted stay finite
-// floats, and the tenth power of a margin, which the steepest hinge takes, a finite double.
+// Weights and biases of a larger magnitude are refused. Sums over rows of the longest length that is accepted stay
+// finite floats, and the tenth power of a margin, which the steepest hinge takes, a finite double.
 inline constexpr float kMostWeight = 1e15f;
 // What is quick to check of every chunk: that its levels are weights, and that it has no more weights than bytes.
 bool has_sound_numbers(const ChunkView& view, int64_t chunk);
@@ -158,7 +159,7 @@ void check_chunk(const ChunkView& view, int64_t chunk);
 // ---------------------------------------------------------------- entries.cpp
 
 ChunkEntries unpack_chunk(const ChunkView& view, int64_t chunk);  // a checked one
-PackedChunk copy_chunk(const ChunkView& view, int64_t chunk);      // byte by byte
+PackedChunk copy_chunk(const ChunkView& view, int64_t chunk);     // byte by byte
 // Orders a chunk's entries by feature, then child. They come block by block of lanes, each in order: runs are merged.
 void sort_entries(ChunkEntries& entries);
 // The sum of two, each in order; what is too small in sum is dropped.
@@ -186,7 +187,9 @@ struct NodeRows {
   const int32_t* rows = nullptr;
   const float* factor = nullptr;  // per entry: what that row's being positive there weighs; null for 1
 
-  std::span<const int32_t> of(int64_t node) const { return {rows + indptr[node], size_t(indptr[node + 1] - indptr[node])}; }
+  std::span<const int32_t> of(int64_t node) const {
+    return {rows + indptr[node], size_t(indptr[node + 1] - indptr[node])};
+  }
 };
 
 struct TrainSettings {
@@ -211,7 +214,7 @@ struct TrainingData {
   const float *c_positive, *c_negative;  // one cost per node
   const Forest* initial = nullptr;       // weights to start from and to stay near, in its tree `initial_tree`
   int64_t initial_tree = 0;
-  const float* past = nullptr;           // per feature, last the bias: old rows that press on it for each new one; null for none
+  const float* past = nullptr;  // per feature, last the bias: old rows that press on it for each new one; null for none
 };
 // What training falls apart into: unit u trains the nodes [first_node[u], first_node[u + 1]); the first has the root,
 // which has no classifier. Levels at the top of the tree that are trained together count as one. A unit's result hangs
@@ -351,9 +354,9 @@ struct SearchSettings {
   int beam = 0;             // nodes kept per level; 0 for exact search
   bool union_rule = false;  // the paper's ensemble: each tree's own top k, missing scores filled in
   int threads = 1;
-  const float* log_gain = nullptr;       // per label; null for gains of 1
-  const float* log_bounds = nullptr;     // as made by Forest::log_bounds from these gains
-  const float* log_threshold = nullptr;  // per label, scores below are not returned; null for none
+  const float* log_gain = nullptr;                            // per label; null for gains of 1
+  const float* log_bounds = nullptr;                          // as made by Forest::log_bounds from these gains
+  const float* log_threshold = nullptr;                       // per label, scores below are not returned; null for none
   float log_floor = -std::numeric_limits<float>::infinity();  // below every threshold: no score there can matter
 
   float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }

@@ -61,10 +61,14 @@ LONGLEAF_INLINE void accumulate(double* total, f32x8 value) {
 LONGLEAF_INLINE f32x8 lane_costs(const LaneStep& s, f32x8 weighted_side) {
   return select(weighted_side > 0.0f, load8(s.c_positive), load8(s.c_negative)) * s.row_weight * abs8(weighted_side);
 }
-LONGLEAF_INLINE f32x8 sign8(f32x8 x) { return select(x > 0.0f, splat(1.0f), select(x < 0.0f, splat(-1.0f), splat(0.0f))); }
+LONGLEAF_INLINE f32x8 sign8(f32x8 x) {
+  return select(x > 0.0f, splat(1.0f), select(x < 0.0f, splat(-1.0f), splat(0.0f)));
+}
 
 // e = exp(-|t|)  ->  sigmoid(-t)
-LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) { return select(t > 0.0f, e, splat(1.0f)) / (splat(1.0f) + e); }
+LONGLEAF_INLINE f32x8 sigmoid_of_minus(f32x8 t, f32x8 e) {
+  return select(t > 0.0f, e, splat(1.0f)) / (splat(1.0f) + e);
+}
 
 // The dual of L2-regularised logistic regression, one row: the margin t of the new alpha = C sigmoid(-t) solves
 //   t = m + Q (C sigmoid(-t) - alpha),        m the margin now,
@@ -123,7 +127,8 @@ LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
   const f32x8 slack = max8(one - m, zero);
   const f32x8 gradient = m - one + alpha * diagonal;
   // C slack^2 + alpha (m - 1) + alpha^2 / 4C, zero at the optimum
-  const f32x8 gap = select(active, max8(cost * slack * slack + alpha * (m - one) + alpha * alpha * diagonal * 0.5f, zero), zero);
+  const f32x8 gap =
+      select(active, max8(cost * slack * slack + alpha * (m - one) + alpha * alpha * diagonal * 0.5f, zero), zero);
   accumulate(s.gap, gap);
   accumulate(s.loss, cost * slack * slack);
   if (!any8(gap > load8(s.settled_gap))) {
@@ -137,8 +142,10 @@ LONGLEAF_INLINE bool squared_hinge_step8(const LaneStep& s) {
 }
 
 LONGLEAF_INLINE LaneStep eight_lanes(const LaneStep& s, int first) {
-  return {s.margin_wx + first, s.side + first, s.c_positive + first, s.c_negative + first, s.row_weight,
-          s.q, s.moved + first, s.dual + first, s.delta + first, s.gap + first, s.loss + first, s.settled_gap + first};
+  return {s.margin_wx + first,  s.side + first, s.c_positive + first,
+          s.c_negative + first, s.row_weight,   s.q,
+          s.moved + first,      s.dual + first, s.delta + first,
+          s.gap + first,        s.loss + first, s.settled_gap + first};
 }
 
 bool logistic_step(const LaneStep& s) {
@@ -186,8 +193,15 @@ void hinge_log_probability(float* margin, int64_t size, int power) {
 #define LONGLEAF_STRING(x) LONGLEAF_STRING_(x)
 
 extern const Kernels LONGLEAF_KERNELS;
-const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS), lane_margins, lane_update,
-                               lane_squares, lanes_above, logistic_step,
-                               squared_hinge_step, add_products, logistic_log_probability, hinge_log_probability};
+const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS),
+                               lane_margins,
+                               lane_update,
+                               lane_squares,
+                               lanes_above,
+                               logistic_step,
+                               squared_hinge_step,
+                               add_products,
+                               logistic_log_probability,
+                               hinge_log_probability};
 
 }  // namespace longleaf

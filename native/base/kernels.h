@@ -17,17 +17,17 @@ struct LocalRow {
 
 // What coordinate descent keeps for one row and kLanes classifiers, and what it reads.
 struct LaneStep {
-  const float* margin_wx;  // w.x per lane, without the side
-  const float* side;       // above 0, below 0, or 0 where the row takes no part in that lane; its size weighs the cost
-  const float* c_positive; // cost per lane of an error on a positive row
+  const float* margin_wx;   // w.x per lane, without the side
+  const float* side;        // above 0, below 0, or 0 where the row takes no part in that lane; its size weighs the cost
+  const float* c_positive;  // cost per lane of an error on a positive row
   const float* c_negative;
   float row_weight;
-  float q;            // x.x, the bias included
-  float* moved;       // state per lane: how far w has moved along x, the side times alpha
-  float* dual;        // and, for logistic only, the margin that alpha implies
-  float* delta;       // out: how far w moves along x, per lane
-  double* gap;        // accumulated duality gap per lane
-  double* loss;       // accumulated primal loss per lane
+  float q;                   // x.x, the bias included
+  float* moved;              // state per lane: how far w has moved along x, the side times alpha
+  float* dual;               // and, for logistic only, the margin that alpha implies
+  float* delta;              // out: how far w moves along x, per lane
+  double* gap;               // accumulated duality gap per lane
+  double* loss;              // accumulated primal loss per lane
   const float* settled_gap;  // a row whose gap lies below this in every lane is settled and not moved
 };
 

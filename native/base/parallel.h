@@ -30,8 +30,7 @@ class Work {
 
   void add(double amount) {
     double before = done_.load(std::memory_order_relaxed);
-    while (!done_.compare_exchange_weak(before, before + amount, std::memory_order_relaxed)) {
-    }
+    while (!done_.compare_exchange_weak(before, before + amount, std::memory_order_relaxed)) {}
   }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
 

@@ -27,9 +27,7 @@ LONGLEAF_INLINE f32x8 load8(const float* p) {
   return v;
 }
 LONGLEAF_INLINE void store8(float* p, f32x8 v) { std::memcpy(p, &v, sizeof v); }
-LONGLEAF_INLINE f32x8 select(i32x8 mask, f32x8 a, f32x8 b) {
-  return (f32x8)((mask & (i32x8)a) | (~mask & (i32x8)b));
-}
+LONGLEAF_INLINE f32x8 select(i32x8 mask, f32x8 a, f32x8 b) { return (f32x8)((mask & (i32x8)a) | (~mask & (i32x8)b)); }
 LONGLEAF_INLINE f32x8 max8(f32x8 a, f32x8 b) { return select(a > b, a, b); }
 LONGLEAF_INLINE f32x8 min8(f32x8 a, f32x8 b) { return select(a < b, a, b); }
 LONGLEAF_INLINE f32x8 abs8(f32x8 a) { return (f32x8)((i32x8)a & 0x7fffffff); }

@@ -2,22 +2,23 @@
 //
 // Problem: for every leaf v of a flat tree
 //   min_w  |w|_1 + sum over all rows i of  C_i max(0, 1 - y_i w.x_i)^2,      y_i = +1 if v holds i, else -1;
-// the bias is a feature that every row has. Given: rows, the labels' leaves, costs. Out: the weights, chunked by siblings.
+// the bias is a feature that every row has. Given: rows, the labels' leaves, costs. Out: the weights, chunked by
+// siblings.
 //
-// Method: proximal Newton steps (Lee, Sun and Saunders, "Proximal Newton-type methods for minimizing composite functions",
-// SIAM J. Optim. 24, 2014; for this family of problems Yuan, Ho and Lin, "An improved GLMNET for l1-regularized logistic
-// regression", JMLR 13, 2012). The losses are taken for quadratic, which they are as long as the same rows have slack; the
-// minimum of |w|_1 and that model is found by coordinate descent on its matrix, which costs next to nothing beside a look
-// at the rows; and a line search says how far to go there. Tens of steps do what takes coordinate descent on the rows
-// themselves hundreds of passes, since bias and weights pull at each other.
+// Method: proximal Newton steps (Lee, Sun and Saunders, "Proximal Newton-type methods for minimizing composite
+// functions", SIAM J. Optim. 24, 2014; for this family of problems Yuan, Ho and Lin, "An improved GLMNET for
+// l1-regularized logistic regression", JMLR 13, 2012). The losses are taken for quadratic, which they are as long as
+// the same rows have slack; the minimum of |w|_1 and that model is found by coordinate descent on its matrix, which
+// costs next to nothing beside a look at the rows; and a line search says how far to go there. Tens of steps do what
+// takes coordinate descent on the rows themselves hundreds of passes, since bias and weights pull at each other.
 //
 // All this over a working set of features: those with a weight, and those whose slope says that they should have one
 // (Johnson and Guestrin, "Blitz", ICML 2015), first the ones that promise most: a Newton step on a weight alone would
 // gain (|slope| - 1)^2 / (2 curvature), so that words of every other row, whose columns cost most, wait until they are
 // needed, and mostly never are. When the set has come to rest the slopes of all features are looked at again.
 //
-// A label's few weights touch few rows. All others, the far rows, have the margin of the bias and count as one: slopes of
-// all features are those for far rows everywhere, a multiple of the features' sums, put right for the near rows.
+// A label's few weights touch few rows. All others, the far rows, have the margin of the bias and count as one: slopes
+// of all features are those for far rows everywhere, a multiple of the features' sums, put right for the near rows.
 //
 // When to stop: 2 C_i slack_i, scaled down until no feature's slope exceeds 1, is a point of the dual problem, and the
 // gap between both objectives bounds how far the primal one is from its minimum.
@@ -27,10 +28,10 @@
 #include <span>
 #include <vector>
 
-#include "baselines/columns.h"
 #include "base/core.h"
-#include "baselines/l1_newton.h"
 #include "base/random.h"
+#include "baselines/columns.h"
+#include "baselines/l1_newton.h"
 #include "train/units.h"
 
 namespace longleaf {
@@ -50,8 +51,14 @@ struct Solution {
 class L1Solver {
  public:
   L1Solver(const TrainingData& data, const Columns& columns, const TrainSettings& settings, const Work& work)
-      : data_(data), columns_(columns), settings_(settings), work_(work), rows_(data),
-        newton_(columns, rows_, settings.bias), w_(size_t(data.X.cols), 0.0), slope_(size_t(data.X.cols), 0.0) {}
+      : data_(data),
+        columns_(columns),
+        settings_(settings),
+        work_(work),
+        rows_(data),
+        newton_(columns, rows_, settings.bias),
+        w_(size_t(data.X.cols), 0.0),
+        slope_(size_t(data.X.cols), 0.0) {}
 
   Solution solve(int32_t node, TrainReport& report) {
     rows_.start(node);
@@ -77,8 +84,9 @@ class L1Solver {
   static constexpr size_t kBlock = 512;  // the model's matrix then has 2 MB
   static constexpr double kRestingBias = 0.01;
 
-  // Works on the set until it is at rest. One that is too large for a model falls into blocks, new ones each time, which
-  // get one step in turn: to rest, each would only answer to what the others are about to leave. Gives the epochs so far.
+  // Works on the set until it is at rest. One that is too large for a model falls into blocks, new ones each time,
+  // which get one step in turn: to rest, each would only answer to what the others are about to leave. Gives the epochs
+  // so far.
   int take_turns(double resting, int epoch, int last, TrainReport& report) {
     if (working_.size() > kBlock) random_.shuffle(working_.data(), int64_t(working_.size()));
     int reached = epoch + 1;  // even without a step, which the last digits may not allow: so it comes to an end
@@ -139,7 +147,8 @@ class L1Solver {
   }
 
   // The features with a weight, and of the others those that promise most: at most as many again, as long as one block
-  // holds them all. The one that breaks its rule most is always among them: without it the set might be at rest as it is.
+  // holds them all. The one that breaks its rule most is always among them: without it the set might be at rest as it
+  // is.
   void choose_working_set() {
     constexpr size_t kFewest = 16;
     const size_t block = kBlock - std::min(kBlock, working_.size());  // what one still has room for
@@ -147,8 +156,8 @@ class L1Solver {
     if (asking_.size() > room) {
       const auto beyond = [&](int32_t f) { return std::fabs(slope_[size_t(f)]) - 1; };
       const auto promise = [&](int32_t f) { return beyond(f) * beyond(f) / columns_.squares[size_t(f)]; };
-      const auto worst = std::max_element(asking_.begin(), asking_.end(),
-                                          [&](int32_t a, int32_t b) { return beyond(a) < beyond(b); });
+      const auto worst =
+          std::max_element(asking_.begin(), asking_.end(), [&](int32_t a, int32_t b) { return beyond(a) < beyond(b); });
       std::iter_swap(asking_.begin(), worst);
       std::nth_element(asking_.begin() + 1, asking_.begin() + int64_t(room), asking_.end(), [&](int32_t a, int32_t b) {
         const double promise_a = promise(a), promise_b = promise(b);
@@ -213,7 +222,8 @@ ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_
       for (const Entry& e : solution.entries) entries.append(e.feature, uint8_t(v - plan.node[size_t(c)]), e.weight);
     }
     sort_entries(entries);
-    packed.push_back(pack_chunk(entries, plan.node[size_t(c) + 1] - plan.node[size_t(c)], data.X.cols, settings.weight_bits));
+    packed.push_back(
+        pack_chunk(entries, plan.node[size_t(c) + 1] - plan.node[size_t(c)], data.X.cols, settings.weight_bits));
   }
   return join_chunks({plan.node.begin() + plan.first_chunk, plan.node.begin() + plan.last_chunk + 1}, std::move(packed),
                      std::move(bias), settings.weight_bits);

@@ -157,8 +157,8 @@ class L1Newton {
   const double bias_;
   L1Model model_;
   std::vector<double> weight_;
-  std::vector<int64_t> first_;    // per near row, where its parts begin; then where they end
-  std::vector<Part> parts_;       // of the near rows, one after another, in order of places
+  std::vector<int64_t> first_;  // per near row, where its parts begin; then where they end
+  std::vector<Part> parts_;     // of the near rows, one after another, in order of places
   std::vector<uint8_t> has_slack_;
   bool far_has_slack_ = false;
   std::vector<double> move_;

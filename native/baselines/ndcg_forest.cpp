@@ -1,12 +1,13 @@
 // Ranking the labels that a row's leaves hold.
 //
-// Problem: given the mean P_j(x) over the trees of what label j is worth in the leaf of x, find the k labels of the highest
+// Problem: given the mean P_j(x) over the trees of what label j is worth in the leaf of x, find the k labels of the
+// highest
 //   alpha log P_j(x) - (1 - alpha) log(1 + exp(gamma / 2 |x - mu_j|^2)),      mu_j: the mean of the rows with label j,
 // rows taken at unit length there, and as they come in the trees.
 // Source: Jain, Prabhu and Varma, KDD 2016.
 //
-// Method: many rows go down a tree together, so that a node's weights are spread out once for all. A row's candidates are
-// looked at in order of what they could reach at most, their distance being no less than the difference of the
+// Method: many rows go down a tree together, so that a node's weights are spread out once for all. A row's candidates
+// are looked at in order of what they could reach at most, their distance being no less than the difference of the
 // lengths, until none can get among the best k.
 #include <algorithm>
 #include <cmath>
@@ -34,8 +35,13 @@ struct Found {
 class Ranker {
  public:
   Ranker(const NdcgForest& forest, const NdcgRows& rows, const NdcgSearchSettings& settings)
-      : forest_(forest), X_(rows.X), row_scale_(rows.scale), unit_scale_(rows.unit_scale), settings_(settings),
-        spread_(size_t(rows.X.cols), 0.0f), sum_(size_t(forest.means.rows), 0.0) {}
+      : forest_(forest),
+        X_(rows.X),
+        row_scale_(rows.scale),
+        unit_scale_(rows.unit_scale),
+        settings_(settings),
+        spread_(size_t(rows.X.cols), 0.0f),
+        sum_(size_t(forest.means.rows), 0.0) {}
 
   void find_leaves(int64_t begin, int64_t end) {
     begin_ = begin;
@@ -99,10 +105,11 @@ class Ranker {
     }
     const int64_t begin = tree.weights.indptr[place], end = tree.weights.indptr[place + 1];
     for (int64_t w = begin; w < end; ++w) spread_[size_t(tree.weights.indices[w])] = tree.weights.data[w];
-    const auto middle = std::partition(rows_.begin() + std::ptrdiff_t(group.begin), rows_.begin() + std::ptrdiff_t(group.end), [&](int32_t i) {
-      const int64_t row = begin_ + i;
-      return ndcg_margin(X_, row, row_scale_[row], spread_.data(), tree.bias[place]) <= 0;
-    });
+    const auto middle = std::partition(
+        rows_.begin() + std::ptrdiff_t(group.begin), rows_.begin() + std::ptrdiff_t(group.end), [&](int32_t i) {
+          const int64_t row = begin_ + i;
+          return ndcg_margin(X_, row, row_scale_[row], spread_.data(), tree.bias[place]) <= 0;
+        });
     for (int64_t w = begin; w < end; ++w) spread_[size_t(tree.weights.indices[w])] = 0;
     const size_t parted = size_t(middle - rows_.begin());
     if (parted > group.begin) waiting_.push_back({child[0], group.begin, parted});
@@ -159,12 +166,12 @@ class Ranker {
   const CsrView X_;
   const float *const row_scale_, *const unit_scale_;
   const NdcgSearchSettings settings_;
-  int64_t begin_ = 0;           // the batch's first row
-  std::vector<int32_t> leaf_;   // by row of the batch, then tree
-  std::vector<int32_t> rows_;   // of the batch, those of a node together
+  int64_t begin_ = 0;          // the batch's first row
+  std::vector<int32_t> leaf_;  // by row of the batch, then tree
+  std::vector<int32_t> rows_;  // of the batch, those of a node together
   std::vector<Group> waiting_;
-  std::vector<float> spread_;   // by feature: a node's weights or a row, 0 between
-  std::vector<double> sum_;     // by label, 0 between rows
+  std::vector<float> spread_;  // by feature: a node's weights or a row, 0 between
+  std::vector<double> sum_;    // by label, 0 between rows
   std::vector<int32_t> seen_;
   std::vector<Found> candidates_, best_;
 };

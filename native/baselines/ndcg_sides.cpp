@@ -3,11 +3,10 @@
 // Problem: part rows in two, and order the labels once for each part, so that
 //   sum_i DCG(order of the side of i, labels of i)
 // is high. Given: the rows' labels, what each is worth; sides to begin with. Out: sides. Dividing by
-// what a row's best order would add up to makes it nDCG. The propensity-scored one is divided by the same sum for all rows
-// instead, so that nothing needs to be divided here (Jain, Prabhu and Varma, KDD 2016).
-// Method: an order by what the labels add to its rows is the best for them, the side whose order gives more the best for
-// a row; one after the other until the sum stands still (Prabhu and Varma, "FastXML", KDD 2014). A row that gains
-// nothing stays where it is.
+// what a row's best order would add up to makes it nDCG. The propensity-scored one is divided by the same sum for all
+// rows instead, so that nothing needs to be divided here (Jain, Prabhu and Varma, KDD 2016). Method: an order by what
+// the labels add to its rows is the best for them, the side whose order gives more the best for a row; one after the
+// other until the sum stands still (Prabhu and Varma, "FastXML", KDD 2014). A row that gains nothing stays where it is.
 #include "baselines/ndcg_sides.h"
 
 #include <algorithm>

@@ -3,17 +3,18 @@
 // Problem: at a node, find a sparse linear separator w, sides d_i of the rows and two orders r+, r- of the labels that
 // minimise  |w|_1 + sum_i C / share(d_i) log(1 + exp(-d_i w.x_i)) - sum_i DCG(r of the side of i, y_i).
 // Given: the rows' features and labels, for each label what it is worth: the inverse propensity makes DCG the
-// propensity-scored one. Out: trees. An error costs C over its side's share of the rows, as in the authors' code: it keeps
-// splits even. Method: sides first, begun by lot (ndcg_sides.cpp), then w for those sides (separator.cpp); the rows go
-// where w sends them. Sources: Prabhu and Varma, KDD 2014 (FastXML); Jain, Prabhu and Varma, KDD 2016 (PfastreXML).
+// propensity-scored one. Out: trees. An error costs C over its side's share of the rows, as in the authors' code: it
+// keeps splits even. Method: sides first, begun by lot (ndcg_sides.cpp), then w for those sides (separator.cpp); the
+// rows go where w sends them. Sources: Prabhu and Varma, KDD 2014 (FastXML); Jain, Prabhu and Varma, KDD 2016
+// (PfastreXML).
 #include <algorithm>
 #include <memory>
 #include <numeric>
 
 #include "base/core.h"
+#include "base/random.h"
 #include "baselines/ndcg_margin.h"
 #include "baselines/ndcg_sides.h"
-#include "base/random.h"
 #include "baselines/separator.h"
 
 namespace longleaf {
@@ -24,8 +25,12 @@ namespace {
 class Grower {
  public:
   Grower(const NdcgData& data, const NdcgSettings& settings)
-      : data_(data), settings_(settings), sides_of_(data.labels, data.worth), separator_of_(data.X, data.row_scale),
-        weight_(size_t(data.X.cols), 0.0f), sum_(size_t(data.labels.cols), 0.0) {}
+      : data_(data),
+        settings_(settings),
+        sides_of_(data.labels, data.worth),
+        separator_of_(data.X, data.row_scale),
+        weight_(size_t(data.X.cols), 0.0f),
+        sum_(size_t(data.labels.cols), 0.0) {}
 
   NdcgTreeArrays grow(uint64_t seed, double share, Work& work) {
     NdcgTreeArrays tree;
@@ -106,7 +111,8 @@ class Grower {
     const size_t kept = std::min(seen_.size(), size_t(settings_.max_labels));
     std::sort(seen_.begin(), seen_.end());
     if (kept < seen_.size())
-      std::stable_sort(seen_.begin(), seen_.end(), [&](int32_t a, int32_t b) { return sum_[size_t(a)] > sum_[size_t(b)]; });
+      std::stable_sort(seen_.begin(), seen_.end(),
+                       [&](int32_t a, int32_t b) { return sum_[size_t(a)] > sum_[size_t(b)]; });
     std::sort(seen_.begin(), seen_.begin() + std::ptrdiff_t(kept));
     for (size_t i = 0; i < kept; ++i) {
       tree.leaf_indices.push_back(seen_[i]);

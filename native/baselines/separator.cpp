@@ -9,10 +9,11 @@
 // regression", JMLR 13, 2012; the solver of LIBLINEAR and of the authors of FastXML). Exponentials are taken once a row
 // and Newton step, not once an entry.
 //
-// Few features get a weight, so few are turned into columns. A feature's slope is a sum over rows of -y_i C_i x_if times
-// a number between 0 and 1. Where neither the positive nor the negative terms add up to 1, it wants no weight whatever
-// the others are, and is left out for good. Of the rest, those begin that want a weight while all are 0; whenever these have
-// come to rest, the slopes of the others are looked up row by row, and those that want a weight join.
+// Few features get a weight, so few are turned into columns. A feature's slope is a sum over rows of -y_i C_i x_if
+// times a number between 0 and 1. Where neither the positive nor the negative terms add up to 1, it wants no weight
+// whatever the others are, and is left out for good. Of the rest, those begin that want a weight while all are 0;
+// whenever these have come to rest, the slopes of the others are looked up row by row, and those that want a weight
+// join.
 #include "baselines/separator.h"
 
 #include <algorithm>
@@ -25,11 +26,11 @@ namespace longleaf {
 
 namespace {
 
-constexpr double kWide = 0.9;      // slopes between -1 and 1 want no weight; those near are kept in sight
-constexpr double kInner = 0.1;     // what a quadratic problem may leave of the violations that it began with
-constexpr int kMostPasses = 20;    // over its features
+constexpr double kWide = 0.9;    // slopes between -1 and 1 want no weight; those near are kept in sight
+constexpr double kInner = 0.1;   // what a quadratic problem may leave of the violations that it began with
+constexpr int kMostPasses = 20;  // over its features
 constexpr int kMostHalvings = 20;
-constexpr double kFarthest = 10;   // that one step of one weight goes
+constexpr double kFarthest = 10;  // that one step of one weight goes
 
 double log_loss(double margin) { return std::log1p(std::exp(-std::fabs(margin))) + std::max(0.0, -margin); }
 
@@ -38,7 +39,8 @@ double log_loss(double margin) { return std::log1p(std::exp(-std::fabs(margin)))
 SeparatorSolver::SeparatorSolver(const CsrView& X, const float* row_scale)
     : X_(X), row_scale_(row_scale), pull_(size_t(X.cols)), number_(size_t(X.cols)) {}
 
-Separator SeparatorSolver::solve(std::span<const int32_t> rows, const uint8_t* sides, const SeparatorSettings& settings) {
+Separator SeparatorSolver::solve(std::span<const int32_t> rows, const uint8_t* sides,
+                                 const SeparatorSettings& settings) {
   rows_of_ = &rows;
   settings_ = settings;
   random_ = Random(settings.seed);
@@ -260,7 +262,8 @@ double SeparatorSolver::loss_change(double share) const {
   double change = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const float margin = margin_[i] + float(share) * margin_change_[i];
-    change += std::fabs(double(cost_[i])) * (log_loss(std::copysign(1.0, double(cost_[i])) * double(margin)) - loss_[i]);
+    change +=
+        std::fabs(double(cost_[i])) * (log_loss(std::copysign(1.0, double(cost_[i])) * double(margin)) - loss_[i]);
   }
   return change;
 }

@@ -1,5 +1,5 @@
-// The solver of separator.cpp, kept from node to node: what it does for a node goes by the node's own rows, never by the
-// number of all features.
+// The solver of separator.cpp, kept from node to node: what it does for a node goes by the node's own rows, never by
+// the number of all features.
 #pragma once
 
 #include <span>
@@ -67,8 +67,9 @@ class SeparatorSolver {
   std::vector<float> margin_, margin_change_, cost_;  // cost_: below 0 on the off side
   std::vector<double> loss_;
 
-  std::vector<Pull> pull_;        // by feature, all 0 between nodes
-  std::vector<int32_t> number_;   // by feature: which of wanted_ it is; place 0 stands for those that never want a weight
+  std::vector<Pull> pull_;  // by feature, all 0 between nodes
+  std::vector<int32_t>
+      number_;  // by feature: which of wanted_ it is; place 0 stands for those that never want a weight
   std::vector<int32_t> touched_;  // features of the node's rows
   std::vector<int32_t> wanted_;   // features that may want a weight
   std::vector<int32_t> column_;   // by number: its column, or -1

@@ -58,8 +58,7 @@ class PythonWork {
       Work work([this](double done) { return look(done); });
       try {
         function(work);
-      } catch (const Interrupted&) {
-      }
+      } catch (const Interrupted&) {}
     }
     if (PyErr_Occurred()) throw nb::python_error();
   }
@@ -92,7 +91,8 @@ inline void check_below(const In<int32_t>& indices, int64_t end, const char* nam
 template <class Array>
 void check_size(const Array& array, int64_t size, const char* name) {
   if (int64_t(array.shape(0)) != size)
-    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(size) + " elements; got " + std::to_string(array.shape(0)));
+    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(size) + " elements; got " +
+                                std::to_string(array.shape(0)));
 }
 inline CsrView csr(const In<int64_t>& indptr, const In<int32_t>& indices, const float* data, int64_t cols) {
   check_ranges(indptr, indices.shape(0), "indptr");

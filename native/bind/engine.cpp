@@ -8,9 +8,9 @@
 #include <limits>
 #include <memory>
 
-#include "search/forest.h"
 #include "base/kernels.h"
 #include "files/scratch.h"
+#include "search/forest.h"
 
 using namespace nb::literals;
 
@@ -30,24 +30,27 @@ void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64
     for (int64_t i = begin; i < end; ++i) {
       const int32_t index = indices.data()[i];
       if (index < 0 || index >= cols)
-        fail("have features below " + std::to_string(cols) + "; got " + std::to_string(index) + " in row " + std::to_string(row) + ".");
+        fail("have features below " + std::to_string(cols) + "; got " + std::to_string(index) + " in row " +
+             std::to_string(row) + ".");
       if (in_order && i > begin && index <= indices.data()[i - 1])
         fail("have the features of a row in order and once each; row " + std::to_string(row) + " has not.");
-      if (!std::isfinite(data.data()[i])) fail("hold finite numbers that fit a 32-bit float; row " + std::to_string(row) + " does not.");
+      if (!std::isfinite(data.data()[i]))
+        fail("hold finite numbers that fit a 32-bit float; row " + std::to_string(row) + " does not.");
     }
   }
 }
 
 namespace {
 
-// What makes each row one of unit length. A row shorter than the least number that a 32-bit float holds in full counts as
-// empty: what its values are is rounded away, and its scale would be no 32-bit float.
+// What makes each row one of unit length. A row shorter than the least number that a 32-bit float holds in full counts
+// as empty: what its values are is rounded away, and its scale would be no 32-bit float.
 Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   check_ranges(indptr, data.shape(0), "indptr");
   std::vector<float> scale(indptr.shape(0) - 1, 0.0f);
   for (size_t row = 0; row < scale.size(); ++row) {
     double square = 0;
-    for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) square += double(data.data()[i]) * data.data()[i];
+    for (int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i)
+      square += double(data.data()[i]) * data.data()[i];
     if (std::sqrt(square) >= std::numeric_limits<float>::min()) scale[row] = float(1 / std::sqrt(square));
   }
   return to_numpy(std::move(scale));
@@ -130,10 +133,21 @@ class PyForest {
         (low.shape(0) != 0 && low.shape(0) != chunks) || step.shape(0) != low.shape(0) || bytes.shape(0) < 8)
       throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
     sizes.insert(sizes.end(), {int64_t(words.shape(0) / kWordNumbers), int64_t(bytes.shape(0)) - 8});
-    return {int64_t(chunks), nodes,          features,          node.data(),       dense.data(),
-            word.data(),     byte.data(),    weights.data(),    page_words.data(), page_first.data(),
-            reinterpret_cast<const Word*>(words.data()),        bytes.data(),
-            low.shape(0) ? low.data() : nullptr,                step.data(),       bias.data()};
+    return {int64_t(chunks),
+            nodes,
+            features,
+            node.data(),
+            dense.data(),
+            word.data(),
+            byte.data(),
+            weights.data(),
+            page_words.data(),
+            page_first.data(),
+            reinterpret_cast<const Word*>(words.data()),
+            bytes.data(),
+            low.shape(0) ? low.data() : nullptr,
+            step.data(),
+            bias.data()};
   }
   nb::object kept_;
   std::unique_ptr<Forest> forest_;
@@ -145,20 +159,19 @@ nb::tuple py_label_centroids(In<int64_t> indptr, In<int32_t> indices, In<float> 
   check_size(row_scale, X.rows, "row_scale");
   check_below(label_rows, X.rows, "label_rows");
   LabelCentroids out;
-  PythonWork(nb::none()).run([&](Work& work) {
-    out = label_centroids(X, row_scale.data(), members, threads, work);
-  });
-  return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)), to_numpy(std::move(out.data)));
+  PythonWork(nb::none()).run([&](Work& work) { out = label_centroids(X, row_scale.data(), members, threads, work); });
+  return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)),
+                        to_numpy(std::move(out.data)));
 }
 
 nb::tuple py_cluster_labels(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, int arity,
-                            int max_leaf, int max_iterations, double tolerance, bool balanced, uint64_t seed, int threads) {
+                            int max_leaf, int max_iterations, double tolerance, bool balanced, uint64_t seed,
+                            int threads) {
   const CsrView centroids = csr(indptr, indices, data, features);
   check_below(indices, features, "indices");
   Clusters out;
   PythonWork(nb::none()).run([&](Work& work) {
-    out = cluster_labels(centroids,
-                         {arity, max_leaf, max_iterations, tolerance, balanced, seed, threads}, work);
+    out = cluster_labels(centroids, {arity, max_leaf, max_iterations, tolerance, balanced, seed, threads}, work);
   });
   return nb::make_tuple(to_numpy(std::move(out.order)), to_numpy(std::move(out.begin)), to_numpy(std::move(out.end)),
                         to_numpy(std::move(out.parent)));
@@ -182,7 +195,8 @@ nb::tuple py_training_units(In<int64_t> node_indptr, In<int32_t> first_child, In
 
 // The tree that training goes on from must be the one that is trained.
 void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, int64_t features) {
-  if (tree < 0 || tree >= int64_t(forest.parts().size())) throw std::invalid_argument("initial_tree must name a tree of initial");
+  if (tree < 0 || tree >= int64_t(forest.parts().size()))
+    throw std::invalid_argument("initial_tree must name a tree of initial");
   const TreeView& start = forest.parts()[size_t(tree)].tree;
   if (forest.features() != features || start.nodes != trained.nodes ||
       !std::equal(start.first_child, start.first_child + start.nodes + 1, trained.first_child))
@@ -192,9 +206,10 @@ void check_initial(const Forest& forest, int64_t tree, const TreeView& trained, 
 nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
                          In<int64_t> node_indptr, In<int32_t> node_rows, In<float> positive_factor,
                          In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
-                         In<float> row_weight, int32_t first_node, int32_t last_node,
-                         const PyForest* initial, int64_t initial_tree, In<float> past, int loss, bool l1, double tolerance,
-                         int max_epochs, float threshold, float bias, int weight_bits, uint64_t seed, int threads, nb::object progress) {
+                         In<float> row_weight, int32_t first_node, int32_t last_node, const PyForest* initial,
+                         int64_t initial_tree, In<float> past, int loss, bool l1, double tolerance, int max_epochs,
+                         float threshold, float bias, int weight_bits, uint64_t seed, int threads,
+                         nb::object progress) {
   const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   const TreeView tree = tree_view(first_child, label);
   const CsrView X = csr(indptr, indices, data, features);
@@ -211,9 +226,16 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
   if (past.shape(0) && past.shape(0) != size_t(features) + 1)
     throw std::invalid_argument("past must have an element per feature and one for the bias");
   if (initial) check_initial(initial->get(), initial_tree, tree, features);
-  const TrainingData task{X, row_scale.data(), given(row_weight), tree,
-                          {node_indptr.data(), node_rows.data(), given(positive_factor)}, c_positive.data(),
-                          c_negative.data(), initial ? &initial->get() : nullptr, initial_tree, given(past)};
+  const TrainingData task{X,
+                          row_scale.data(),
+                          given(row_weight),
+                          tree,
+                          {node_indptr.data(), node_rows.data(), given(positive_factor)},
+                          c_positive.data(),
+                          c_negative.data(),
+                          initial ? &initial->get() : nullptr,
+                          initial_tree,
+                          given(past)};
   ChunkArrays out;
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
@@ -235,14 +257,18 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   const int64_t rows = X.rows;
   check_size(row_scale, rows, "row_scale");
   if (k < 1) throw std::invalid_argument("k must be at least 1");
-  const auto has = [](const In<float>& array, int64_t size) { return array.shape(0) == 0 || int64_t(array.shape(0)) >= size; };
-  if (!has(log_gain, forest.get().labels()) || !has(log_threshold, forest.get().labels()) || !has(log_bounds, forest.get().nodes()))
+  const auto has = [](const In<float>& array, int64_t size) {
+    return array.shape(0) == 0 || int64_t(array.shape(0)) >= size;
+  };
+  if (!has(log_gain, forest.get().labels()) || !has(log_threshold, forest.get().labels()) ||
+      !has(log_bounds, forest.get().nodes()))
     throw std::invalid_argument("log_gain and log_threshold must have an element per label, log_bounds one per node");
   std::vector<int32_t> labels(size_t(rows) * k);
   std::vector<float> scores(labels.size()), probabilities(log_gain.shape(0) ? labels.size() : 0);
   std::vector<int64_t> evaluations(static_cast<size_t>(rows));
   auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
-  SearchSettings settings{k, beam, union_rule, threads, given(log_gain), given(log_bounds), given(log_threshold), log_floor};
+  SearchSettings settings{k,        beam, union_rule, threads, given(log_gain), given(log_bounds), given(log_threshold),
+                          log_floor};
   auto search = [&](Work& work) {
     float* apart = log_gain.shape(0) ? probabilities.data() : nullptr;
     top_k(forest.get(), X, row_scale.data(), settings, work, {labels.data(), scores.data(), apart, evaluations.data()});
@@ -291,7 +317,8 @@ nb::tuple py_chunk_entries(const PyForest& forest, int64_t tree, int64_t chunk) 
   if (tree < 0 || tree >= int64_t(parts.size()) || chunk < 0 || chunk >= parts[size_t(tree)].chunks.chunks)
     throw std::invalid_argument("tree and chunk must name a chunk of the model");
   ChunkEntries out = forest.get().chunk_entries(tree, chunk);
-  return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.child)), to_numpy(std::move(out.value)));
+  return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.child)),
+                        to_numpy(std::move(out.value)));
 }
 
 nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list features, nb::list children,
@@ -299,7 +326,8 @@ nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list
   const TreeView tree = tree_view(first_child, label);
   std::vector<int32_t> nodes = chunk_nodes(tree);
   check_size(bias, tree.nodes, "bias");
-  if (nb::len(features) + 1 != nodes.size() || nb::len(children) + 1 != nodes.size() || nb::len(values) + 1 != nodes.size())
+  if (nb::len(features) + 1 != nodes.size() || nb::len(children) + 1 != nodes.size() ||
+      nb::len(values) + 1 != nodes.size())
     throw std::invalid_argument("features, children and values must have an array per chunk");
   std::vector<PackedChunk> packed;
   for (size_t c = 0; c < nb::len(features); ++c) {
@@ -312,11 +340,13 @@ nb::dict py_assemble_chunks(In<int32_t> first_child, In<int32_t> label, nb::list
     check_below(f, n_features, "features");
     if (std::any_of(child.data(), child.data() + child.shape(0), [&](uint8_t place) { return place >= width; }))
       throw std::invalid_argument("children must be places in their chunk");
-    const ChunkEntries entries{{f.data(), f.data() + f.shape(0)}, {child.data(), child.data() + child.shape(0)},
+    const ChunkEntries entries{{f.data(), f.data() + f.shape(0)},
+                               {child.data(), child.data() + child.shape(0)},
                                {value.data(), value.data() + value.shape(0)}};
     packed.push_back(pack_chunk(entries, width, n_features, weight_bits));
   }
-  return to_dict(join_chunks(std::move(nodes), std::move(packed), {bias.data(), bias.data() + bias.shape(0)}, weight_bits));
+  return to_dict(
+      join_chunks(std::move(nodes), std::move(packed), {bias.data(), bias.data() + bias.shape(0)}, weight_bits));
 }
 
 nb::dict py_regroup_chunks(const PyForest& forest, int64_t tree, In<int32_t> first_child, In<int32_t> label,
@@ -331,8 +361,7 @@ nb::dict py_regroup_chunks(const PyForest& forest, int64_t tree, In<int32_t> fir
     throw std::invalid_argument("origin and bias must have an element per node; origin must name the model's nodes");
   ChunkArrays out;
   PythonWork(nb::none()).run([&](Work& work) {
-    out = regroup_chunks(old, grown, origin.data(), bias.data(),
-                         old.low ? 8 : 32, threads, work);
+    out = regroup_chunks(old, grown, origin.data(), bias.data(), old.low ? 8 : 32, threads, work);
   });
   return to_dict(std::move(out));
 }
@@ -343,8 +372,8 @@ void bind_engine(nb::module_& m) {
   m.attr("CHUNK_WIDTH") = kChunkWidth;
   m.def("set_scratch", &set_scratch, "folder"_a, "smallest"_a);
   m.def("simd", [] { return std::string(kernels().name); });
-  m.def("check_csr", &py_check_csr, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "cols"_a, "name"_a,
-        "in_order"_a = false);
+  m.def("check_csr", &py_check_csr, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "cols"_a,
+        "name"_a, "in_order"_a = false);
   m.def("row_scales", &py_row_scales, "indptr"_a.noconvert(), "data"_a.noconvert());
   m.def("label_centroids", &py_label_centroids, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "threads"_a);
@@ -357,11 +386,11 @@ void bind_engine(nb::module_& m) {
         "label"_a.noconvert());
   m.def("train_nodes", &py_train_nodes, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "node_indptr"_a.noconvert(), "node_rows"_a.noconvert(),
-        "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(),
-        "c_positive"_a.noconvert(), "c_negative"_a.noconvert(), "row_weight"_a.noconvert(),
-        nb::kw_only(), "first_node"_a, "last_node"_a, "initial"_a.none() = nb::none(),
-        "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "l1"_a, "tolerance"_a, "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a,
-        "seed"_a, "threads"_a, "progress"_a.none() = nb::none());
+        "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(), "c_positive"_a.noconvert(),
+        "c_negative"_a.noconvert(), "row_weight"_a.noconvert(), nb::kw_only(), "first_node"_a, "last_node"_a,
+        "initial"_a.none() = nb::none(), "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "l1"_a, "tolerance"_a,
+        "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a, "seed"_a, "threads"_a,
+        "progress"_a.none() = nb::none());
   m.def("assemble_chunks", &py_assemble_chunks, "first_child"_a.noconvert(), "label"_a.noconvert(), "features"_a,
         "children"_a, "values"_a, "bias"_a.noconvert(), "n_features"_a, "weight_bits"_a);
   nb::class_<PyForest>(m, "Forest")
@@ -369,16 +398,22 @@ void bind_engine(nb::module_& m) {
            "features"_a, "labels"_a, "link"_a)
       .def("regroup_chunks", &py_regroup_chunks, "tree"_a, "first_child"_a.noconvert(), "label"_a.noconvert(),
            "origin"_a.noconvert(), "bias"_a.noconvert(), "threads"_a)
-      .def("check", [](const PyForest& f, int threads) {
-             PythonWork(nb::none()).run([&](Work& work) { f.get().check(threads, work); });
-           }, "threads"_a)
+      .def(
+          "check",
+          [](const PyForest& f, int threads) {
+            PythonWork(nb::none()).run([&](Work& work) { f.get().check(threads, work); });
+          },
+          "threads"_a)
       .def("chunk_entries", &py_chunk_entries, "tree"_a, "chunk"_a)
       .def("node_weights", &py_node_weights, "tree"_a, "node"_a, "features"_a.noconvert())
-      .def("log_bounds", [](const PyForest& f, In<float> log_gain) {
-             if (int64_t(log_gain.shape(0)) < f.get().labels()) throw std::invalid_argument("log_gain must have an element per label");
-             return to_numpy(f.get().log_bounds(log_gain.data()));
-           },
-           "log_gain"_a.noconvert())
+      .def(
+          "log_bounds",
+          [](const PyForest& f, In<float> log_gain) {
+            if (int64_t(log_gain.shape(0)) < f.get().labels())
+              throw std::invalid_argument("log_gain must have an element per label");
+            return to_numpy(f.get().log_bounds(log_gain.data()));
+          },
+          "log_gain"_a.noconvert())
       .def("top_k", &py_top_k, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
            "row_scale"_a.noconvert(), nb::kw_only(), "k"_a, "beam"_a, "union_rule"_a, "log_gain"_a.noconvert(),
            "log_bounds"_a.noconvert(), "log_threshold"_a.noconvert(), "log_floor"_a, "threads"_a,

@@ -43,8 +43,7 @@ nb::tuple py_separate(In<int64_t> indptr, In<int32_t> indices, In<float> data, i
   return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.weight)), out.bias);
 }
 
-Out<uint8_t> py_ndcg_sides(In<int64_t> label_indptr, In<int32_t> label_indices, In<double> worth,
-                           In<uint8_t> sides) {
+Out<uint8_t> py_ndcg_sides(In<int64_t> label_indptr, In<int32_t> label_indices, In<double> worth, In<uint8_t> sides) {
   check_worth(label_indptr, label_indices, worth);
   if (sides.shape(0) + 1 != label_indptr.shape(0) ||
       std::any_of(sides.data(), sides.data() + sides.shape(0), [](uint8_t side) { return side > 1; }))
@@ -70,12 +69,13 @@ nb::dict to_dict(NdcgTreeArrays tree) {
 
 nb::list py_grow_ndcg_trees(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features,
                             In<float> row_scale, In<int64_t> label_indptr, In<int32_t> label_indices, In<double> worth,
-                            In<uint64_t> seeds, int64_t max_leaf, int64_t max_labels, double C,
-                            float bias, double tolerance, int max_epochs, int threads, nb::object progress) {
+                            In<uint64_t> seeds, int64_t max_leaf, int64_t max_labels, double C, float bias,
+                            double tolerance, int max_epochs, int threads, nb::object progress) {
   py_check_csr(indptr, indices, data, features, "X");
   check_worth(label_indptr, label_indices, worth);
   const size_t rows = indptr.shape(0) - 1;
-  if (label_indptr.shape(0) != rows + 1 || row_scale.shape(0) != rows || rows > size_t(std::numeric_limits<int32_t>::max()))
+  if (label_indptr.shape(0) != rows + 1 || row_scale.shape(0) != rows ||
+      rows > size_t(std::numeric_limits<int32_t>::max()))
     throw std::invalid_argument("X, row_scale and labels must have the same number of rows, of 32 bits");
   if (max_leaf < 1 || max_labels < 1) throw std::invalid_argument("max_leaf and max_labels must be at least 1");
   std::vector<NdcgTreeArrays> trees;
@@ -103,8 +103,8 @@ class PyNdcgForest {
     forest_ = ndcg_forest(std::move(views), means);
   }
 
-  nb::tuple top_k(In<int64_t> indptr, In<int32_t> indices, In<float> data, In<float> row_scale,
-                  In<float> unit_scale, int k, double alpha, double gamma, int threads) const {
+  nb::tuple top_k(In<int64_t> indptr, In<int32_t> indices, In<float> data, In<float> row_scale, In<float> unit_scale,
+                  int k, double alpha, double gamma, int threads) const {
     py_check_csr(indptr, indices, data, forest_.means.cols, "X");
     const size_t rows = indptr.shape(0) - 1;
     if (row_scale.shape(0) != rows || unit_scale.shape(0) != rows || k < 1)
@@ -117,8 +117,8 @@ class PyNdcgForest {
       ndcg_top_k(forest_, {X, row_scale.data(), unit_scale.data()}, {k, alpha, gamma, threads}, work, labels.data(),
                  scores.data(), candidates.data());
     });
-    return nb::make_tuple(to_numpy(std::move(labels), {rows, size_t(k)}), to_numpy(std::move(scores), {rows, size_t(k)}),
-                          to_numpy(std::move(candidates)));
+    return nb::make_tuple(to_numpy(std::move(labels), {rows, size_t(k)}),
+                          to_numpy(std::move(scores), {rows, size_t(k)}), to_numpy(std::move(candidates)));
   }
 
  private:
@@ -139,8 +139,8 @@ class PyNdcgForest {
       py_check_csr(indptr, indices, data, cols, name);
       return csr(indptr, indices, data.data(), cols);
     };
-    const NdcgTreeView out{int64_t(place.shape(0)), children.data(), place.data(), lines("weight", features),
-                           lines("leaf", labels), bias.data()};
+    const NdcgTreeView out{int64_t(place.shape(0)),   children.data(),       place.data(),
+                           lines("weight", features), lines("leaf", labels), bias.data()};
     if (out.nodes == 0 || children.shape(0) != place.shape(0) || int64_t(bias.shape(0)) != out.weights.rows)
       throw std::invalid_argument("the tree's arrays must fit together");
     check_nodes(out);
@@ -176,13 +176,14 @@ void bind_ndcg(nb::module_& m) {
         "worth"_a.noconvert(), "sides"_a.noconvert());
   m.def("grow_ndcg_trees", &py_grow_ndcg_trees, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
-        "worth"_a.noconvert(), "seeds"_a.noconvert(), nb::kw_only(), "max_leaf"_a, "max_labels"_a,
-        "C"_a, "bias"_a, "tolerance"_a, "max_epochs"_a, "threads"_a, "progress"_a.none() = nb::none());
+        "worth"_a.noconvert(), "seeds"_a.noconvert(), nb::kw_only(), "max_leaf"_a, "max_labels"_a, "C"_a, "bias"_a,
+        "tolerance"_a, "max_epochs"_a, "threads"_a, "progress"_a.none() = nb::none());
   nb::class_<PyNdcgForest>(m, "NdcgForest")
       .def(nb::init<nb::list, In<int64_t>, In<int32_t>, In<float>, int64_t>(), "trees"_a, "mean_indptr"_a.noconvert(),
            "mean_indices"_a.noconvert(), "mean_data"_a.noconvert(), "features"_a)
       .def("top_k", &PyNdcgForest::top_k, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
-           "row_scale"_a.noconvert(), "unit_scale"_a.noconvert(), nb::kw_only(), "k"_a, "alpha"_a, "gamma"_a, "threads"_a);
+           "row_scale"_a.noconvert(), "unit_scale"_a.noconvert(), nb::kw_only(), "k"_a, "alpha"_a, "gamma"_a,
+           "threads"_a);
 }
 
 }  // namespace longleaf::python

@@ -42,13 +42,17 @@ struct HugeAllocator {
   }
   // resize() leaves new elements as they are
   template <class U>
-  void construct(U* element) { ::new (static_cast<void*>(element)) U; }
+  void construct(U* element) {
+    ::new (static_cast<void*>(element)) U;
+  }
   template <class U, class... Arguments>
   void construct(U* element, Arguments&&... arguments) {
     ::new (static_cast<void*>(element)) U(std::forward<Arguments>(arguments)...);
   }
   template <class U>
-  bool operator==(const HugeAllocator<U>&) const { return true; }
+  bool operator==(const HugeAllocator<U>&) const {
+    return true;
+  }
 };
 
 template <class T>

@@ -13,9 +13,7 @@ namespace longleaf {
 struct Candidate {
   float key;
   int32_t node;
-  bool operator<(const Candidate& other) const {
-    return key != other.key ? key < other.key : node > other.node;
-  }
+  bool operator<(const Candidate& other) const { return key != other.key ? key < other.key : node > other.node; }
 };
 
 class BeamLevels {
@@ -30,7 +28,8 @@ class BeamLevels {
 
   // The node to expand next, or -1 when the tree has come to its leaves. A level's nodes are expanded best first. From
   // where their inner children, whose keys are no higher, cannot enter the next level any more, only those that have
-  // leaves among their children are. `put_aside` takes a node of a new level if it need not be expanded yet, and says so.
+  // leaves among their children are. `put_aside` takes a node of a new level if it need not be expanded yet, and says
+  // so.
   template <class PutAside, class HasLeaves>
   int32_t pop(size_t beam, PutAside put_aside, HasLeaves has_leaves) {
     if (!level_.empty() && next_.size() == beam && level_.front().key < next_.front().key) {

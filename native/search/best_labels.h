@@ -52,7 +52,8 @@ class BestLabels {
       answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
       if (!answers.probabilities) continue;
       // Not score / gain: a score may be too small for a float where a gain is extreme.
-      const double log_probability = have ? std::min(0.0, double(found_[i].key) - settings_->gain(found_[i].label)) : kNever;
+      const double log_probability =
+          have ? std::min(0.0, double(found_[i].key) - settings_->gain(found_[i].label)) : kNever;
       answers.probabilities[row * settings_->k + i] = float(std::exp(log_probability));
     }
   }

@@ -11,11 +11,11 @@ namespace longleaf {
 struct Forest::Part {
   TreeView tree;
   ChunkView chunks;
-  std::vector<int32_t> parent;        // -1 at the root
-  std::vector<int32_t> leaf;          // per label: its leaf, -1 where the tree has none
-  std::vector<int32_t> family_chunk;  // per node: the first chunk of its children
-  int64_t first_node = 0;             // of this tree, counting through all trees
-  int64_t leaves = 0, leaf_families = 0;  // how many there are; families of nothing but leaves
+  std::vector<int32_t> parent;                           // -1 at the root
+  std::vector<int32_t> leaf;                             // per label: its leaf, -1 where the tree has none
+  std::vector<int32_t> family_chunk;                     // per node: the first chunk of its children
+  int64_t first_node = 0;                                // of this tree, counting through all trees
+  int64_t leaves = 0, leaf_families = 0;                 // how many there are; families of nothing but leaves
   mutable std::unique_ptr<std::atomic<bool>[]> checked;  // per chunk
 
   // Leaves have no children of their own, and the nodes stand in breadth-first order.

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "search/forest.h"
 #include "base/kernels.h"
+#include "search/forest.h"
 #include "search/small_map.h"
 
 namespace longleaf {

@@ -14,9 +14,9 @@
 // come near the bar; a label's score is complete when it was kept in every tree. Where it was not, it is known to be
 // small, or not to reach the bar there, which mostly rules it out; if not, it is looked up.
 //
-// Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those already
-// expanded among them. Nodes below the bar may be left out, since none of theirs is an answer. If a node that was
-// expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as well.
+// Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those
+// already expanded among them. Nodes below the bar may be left out, since none of theirs is an answer. If a node that
+// was expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as well.
 #include "search/level_search.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace longleaf {
 
 namespace {
 
-constexpr size_t kFirst = 3;     // nodes of a level that a row expands before it knows better, at least
+constexpr size_t kFirst = 3;  // nodes of a level that a row expands before it knows better, at least
 constexpr float kLeft = std::numeric_limits<float>::infinity();  // a bar that nothing reaches
 constexpr float kMargin = 1.5f;  // with several trees, a leaf this far (as a log) below the bar is not kept
 

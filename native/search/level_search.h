@@ -66,9 +66,9 @@ class LevelSearch {
   struct Row {
     Query query;
     BestLabels best;
-    std::vector<Open> kept;          // the best of the next level, the worst in front
-    std::vector<Value> values;       // several trees: what may matter of the leaves seen
-    std::vector<int64_t> families;   // several trees: the nodes whose leaves were seen
+    std::vector<Open> kept;         // the best of the next level, the worst in front
+    std::vector<Value> values;      // several trees: what may matter of the leaves seen
+    std::vector<int64_t> families;  // several trees: the nodes whose leaves were seen
     int64_t evaluations;
   };
 
@@ -96,18 +96,18 @@ class LevelSearch {
   const Forest& forest_;
   const SearchSettings& settings_;
   const Work& work_;
-  const size_t first_;   // nodes of a level that a row expands before it knows better
-  const float margin_;   // a leaf this far below the bar is not kept
+  const size_t first_;  // nodes of a level that a row expands before it knows better
+  const float margin_;  // a leaf this far below the bar is not kept
   const float log_trees_;
   std::vector<Row> rows_;
-  std::vector<float> bar_;        // per row: what a score must reach
+  std::vector<float> bar_;  // per row: what a score must reach
   std::vector<int64_t> left_;
   std::vector<ByDepth> waiting_;  // per tree: what was left aside
   ByDepth expanded_;              // of a beam: what was not
   std::vector<Visit> level_, next_;
   std::vector<Ranked> ranked_;
-  std::vector<float> value_;      // log eta of a family
-  std::vector<float> eta_;        // log eta of a label in each tree
+  std::vector<float> value_;  // log eta of a family
+  std::vector<float> eta_;    // log eta of a label in each tree
   std::vector<Incomplete> incomplete_;
   BestLabels lower_;
   KnownNodes known_;

@@ -15,13 +15,13 @@
 // evaluated ancestors, already lies below the k-th score. A label seen in no tree scores at most the mean of the trees'
 // best keys; when that lies below the k-th score the search ends (the threshold algorithm of Fagin et al. 2003).
 //
-// Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way, also
-// of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as above:
-// the beam's own answer, without evaluating the families that cannot change it.
+// Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way,
+// also of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as
+// above: the beam's own answer, without evaluating the families that cannot change it.
 //
 // This is the search of a row by itself. Rows that come together are searched level by level (level_search.cpp), with
-// the same answers. Where they cannot be, rows are searched a block at a time, each giving the family it wants next, and
-// the wishes are served in the order of the weights in memory.
+// the same answers. Where they cannot be, rows are searched a block at a time, each giving the family it wants next,
+// and the wishes are served in the order of the weights in memory.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -226,7 +226,9 @@ class RowSearch {
         std::push_heap(frontier_[t].begin(), frontier_[t].end());
         return true;
       };
-      const auto has_leaves = [&](const Candidate& candidate) { return forest_->parts()[t].has_a_leaf(candidate.node); };
+      const auto has_leaves = [&](const Candidate& candidate) {
+        return forest_->parts()[t].has_a_leaf(candidate.node);
+      };
       const int32_t node = beam_[t].pop(size_t(settings_->beam), put_aside, has_leaves);
       if (node >= 0) asked_.push_back({0, int32_t(t), node});
     }

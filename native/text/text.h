@@ -23,70 +23,70 @@ namespace longleaf {
 enum class Norm : int { none, l1, l2 };
 
 struct TextRows {
-    std::int64_t n_rows, n_entries;
-    std::unique_ptr<std::int64_t[]> indptr;
-    std::unique_ptr<std::int32_t[]> indices;
-    std::unique_ptr<float[]> data;
+  std::int64_t n_rows, n_entries;
+  std::unique_ptr<std::int64_t[]> indptr;
+  std::unique_ptr<std::int32_t[]> indices;
+  std::unique_ptr<float[]> data;
 };
 
 struct RowWeighting {
-    std::span<const std::int32_t> columns;  // of every id; -1 drops it; empty: ids are columns
-    std::span<const float> weights;         // of every column
-    bool sublinear;                         // 1 + log(count) instead of count
-    Norm norm;
+  std::span<const std::int32_t> columns;  // of every id; -1 drops it; empty: ids are columns
+  std::span<const float> weights;         // of every column
+  bool sublinear;                         // 1 + log(count) instead of count
+  Norm norm;
 };
 
 class TextCounter {
-  public:
-    // Counts the terms of `fixed` only, if that is given, and no frequencies (with hashing its terms do not
-    // matter). Rows are kept only if asked for.
-    TextCounter(const TextOptions& options, std::span<const std::uint32_t> characters,
-                std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows);
-    void add(std::span<const std::string_view> texts);
-    std::int64_t n_rows() const { return n_rows_; }
+ public:
+  // Counts the terms of `fixed` only, if that is given, and no frequencies (with hashing its terms do not
+  // matter). Rows are kept only if asked for.
+  TextCounter(const TextOptions& options, std::span<const std::uint32_t> characters,
+              std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows);
+  void add(std::span<const std::string_view> texts);
+  std::int64_t n_rows() const { return n_rows_; }
 
-    void merge();  // once, after the last text and before what follows
-    std::span<const std::int64_t> document_frequency() const { return workers_[0].document_frequency; }
-    std::span<const std::int64_t> term_frequency() const { return workers_[0].term_frequency; }
-    std::size_t n_ids() const {  // what the kept rows may hold
-        return options_.hashing ? options_.hashing : fixed_ ? fixed_->size() : vocabulary().size();
-    }
-    const Vocabulary& vocabulary() const { return workers_[0].vocabulary; }
-    void sort(std::span<std::uint32_t> ids) const;  // by term, in order of code points
-    TextRows rows(const RowWeighting& weighting);    // gives the kept rows away
+  void merge();  // once, after the last text and before what follows
+  std::span<const std::int64_t> document_frequency() const { return workers_[0].document_frequency; }
+  std::span<const std::int64_t> term_frequency() const { return workers_[0].term_frequency; }
+  std::size_t n_ids() const {  // what the kept rows may hold
+    return options_.hashing ? options_.hashing : fixed_ ? fixed_->size() : vocabulary().size();
+  }
+  const Vocabulary& vocabulary() const { return workers_[0].vocabulary; }
+  void sort(std::span<std::uint32_t> ids) const;  // by term, in order of code points
+  TextRows rows(const RowWeighting& weighting);   // gives the kept rows away
 
-  private:
-    struct TermCount {
-        std::uint32_t id, count;
-    };
-    struct Worker {
-        TextAnalyzer analyzer;
-        Vocabulary vocabulary;
-        std::vector<std::int64_t> document_frequency, term_frequency;
-        std::vector<std::uint32_t> ids;     // of the text at hand, in order of arrival
-        std::vector<TermCount> slots;       // a small hash table that counts them
-        std::vector<std::uint32_t> merged;  // its ids after the merge; empty: unchanged
-    };
-    struct Chunk {
-        std::size_t worker;
-        std::vector<std::size_t> row_ends;
-        std::vector<TermCount> entries;
-        std::int64_t first_row = 0, first_entry = 0;
-    };
-    void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk) const;
-    void count_row(Worker& worker, std::vector<TermCount>& entries) const;
-    void absorb(Worker& other);
-    void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
-    std::size_t threads_for_chunks() const;
-    std::int64_t lay_out(std::span<const std::int32_t> columns);
-    void fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out) const;
+ private:
+  struct TermCount {
+    std::uint32_t id, count;
+  };
+  struct Worker {
+    TextAnalyzer analyzer;
+    Vocabulary vocabulary;
+    std::vector<std::int64_t> document_frequency, term_frequency;
+    std::vector<std::uint32_t> ids;     // of the text at hand, in order of arrival
+    std::vector<TermCount> slots;       // a small hash table that counts them
+    std::vector<std::uint32_t> merged;  // its ids after the merge; empty: unchanged
+  };
+  struct Chunk {
+    std::size_t worker;
+    std::vector<std::size_t> row_ends;
+    std::vector<TermCount> entries;
+    std::int64_t first_row = 0, first_entry = 0;
+  };
+  void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk) const;
+  void count_row(Worker& worker, std::vector<TermCount>& entries) const;
+  void absorb(Worker& other);
+  void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
+  std::size_t threads_for_chunks() const;
+  std::int64_t lay_out(std::span<const std::int32_t> columns);
+  void fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out) const;
 
-    TextOptions options_;
-    std::shared_ptr<const Vocabulary> fixed_;
-    bool keep_rows_;
-    std::int64_t n_rows_ = 0;
-    std::vector<Worker> workers_;
-    std::vector<Chunk> chunks_;
+  TextOptions options_;
+  std::shared_ptr<const Vocabulary> fixed_;
+  bool keep_rows_;
+  std::int64_t n_rows_ = 0;
+  std::vector<Worker> workers_;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace longleaf

@@ -8,8 +8,8 @@
 // Method: dual coordinate descent (Hsieh et al. 2008; Yu, Huang and Lin 2011 for logistic), kLanes classifiers at a
 // time. Siblings see the same rows, so a row is read once and every weight line [feature][lane] serves all lanes.
 // Families with few children (binary trees) are packed together until the lanes are full, at the top of the tree whole
-// subtrees of a few levels (units.cpp); a row then takes part in the lanes of the families that hold it. The rows of all
-// packed families together are never more than their sum, so packing cannot lose.
+// subtrees of a few levels (units.cpp); a row then takes part in the lanes of the families that hold it. The rows of
+// all packed families together are never more than their sum, so packing cannot lose.
 //
 // When to stop: the Fenchel-Young gaps of the rows sum to the duality gap, which bounds how far the primal objective
 // is from its minimum; training ends when it falls below `tolerance` times the objective in every lane. A row whose
@@ -27,9 +27,9 @@
 #include <span>
 #include <utility>
 
-#include "search/forest.h"
 #include "base/kernels.h"
 #include "base/random.h"
+#include "search/forest.h"
 #include "train/unit_rows.h"
 
 namespace longleaf {
@@ -90,7 +90,8 @@ class UnitTrainer {
         const int64_t begin = data_.X.indptr[row], size = data_.X.row_size(row);
         float* margin = &initial_margin_[i * width + first];
         std::copy_n(chunks.bias + chunks.node[c], chunk.width, margin);
-        kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[row]}, margin);
+        kernels().add_products(chunk, {data_.X.indices + begin, data_.X.data + begin, size, data_.row_scale[row]},
+                               margin);
       }
       first += size_t(chunk.width);
     }
@@ -159,7 +160,8 @@ class UnitTrainer {
       const size_t begin = size_t(drawn) * run, end = std::min(begin + run, rows_.size());
       for (size_t i = begin; i < end; ++i) order_.push_back(int32_t(i));
     }
-    return std::stable_partition(order_.begin(), order_.end(), [&](int32_t i) { return rest_until_[size_t(i)] <= epoch; });
+    return std::stable_partition(order_.begin(), order_.end(),
+                                 [&](int32_t i) { return rest_until_[size_t(i)] <= epoch; });
   }
 
   // Takes a step for each of these rows, and adds up the gaps and losses that they had before it.
@@ -182,8 +184,8 @@ class UnitTrainer {
         for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_.original(i)] : 1.0f;
       float* dual = dual_.empty() ? moved : &dual_[i * kLanes];  // squared hinge has none
-      const bool moves = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, rows_.square(i), moved, dual,
-                               delta, gap_, loss_, settled_gap_});
+      const bool moves = step({margin, &side_[i * kLanes], c_positive_, c_negative_, weight, rows_.square(i), moved,
+                               dual, delta, gap_, loss_, settled_gap_});
       if (moves) {
         k.lane_update(x, delta, weights_.data());
         for (int lane = 0; lane < kLanes; ++lane) bias_[lane] += bias_value * delta[lane];
@@ -268,7 +270,7 @@ class UnitTrainer {
   std::vector<float> initial_margin_;
 
   // the block's lanes
-  std::vector<int32_t> block_chunks_;  // with weights to go on from only
+  std::vector<int32_t> block_chunks_;                        // with weights to go on from only
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, runs_, order_;
   std::vector<uint8_t> patience_;

@@ -16,7 +16,10 @@ constexpr size_t kRun = 8;
 }  // namespace
 
 UnitRows::UnitRows(const TrainingData& data, const TrainSettings& settings)
-    : data_(data), settings_(settings), local_row_(size_t(data.X.rows), -1), local_feature_(size_t(data.X.cols)),
+    : data_(data),
+      settings_(settings),
+      local_row_(size_t(data.X.rows), -1),
+      local_feature_(size_t(data.X.cols)),
       present_(data.X.cols) {}
 
 void UnitRows::gather(const Unit& unit) {
@@ -51,8 +54,8 @@ void UnitRows::list_rows(const Unit& unit) {
 }
 
 // Rows that do not fit into the cache are read twice as fast one after another. Coordinate descent wants them in random
-// order: they are laid so once, and an epoch draws an order of runs. Only where lanes of the same rows follow each other:
-// binary trees that stop early, at a gap of 40 %, lose a quarter of a point of p@1 by it and gain little.
+// order: they are laid so once, and an epoch draws an order of runs. Only where lanes of the same rows follow each
+// other: binary trees that stop early, at a gap of 40 %, lose a quarter of a point of p@1 by it and gain little.
 void UnitRows::set_run(const Unit& unit) {
   const int32_t family = unit.families.front();
   // asked of the tree: parts of a family's children may be trained apart, and must see its rows in the same order
@@ -102,7 +105,8 @@ void UnitRows::find_freedom(const Unit& unit) {
       square[size_t(local_feature_[X.indices[j]])] += value * value;
     }
   freedom_.resize(features_.size());
-  for (size_t local = 0; local < features_.size(); ++local) freedom_[local] = freedom_of(features_[local], square[local]);
+  for (size_t local = 0; local < features_.size(); ++local)
+    freedom_[local] = freedom_of(features_[local], square[local]);
   bias_value_ *= freedom_of(X.cols, double(rows_.size()) * settings_.bias * settings_.bias);
 }
 

@@ -71,7 +71,8 @@ class UnitRows {
   const TrainingData& data_;
   const TrainSettings& settings_;
   std::vector<int32_t> rows_, features_;
-  std::vector<int32_t> local_row_, local_feature_;  // the numbers here, of all rows and features; of lone ones, in lone_
+  std::vector<int32_t> local_row_,
+      local_feature_;  // the numbers here, of all rows and features; of lone ones, in lone_
   FeatureSet present_;
   std::vector<int64_t> indptr_;
   HugeVector<uint32_t> feature_;

@@ -131,7 +131,9 @@ TrainingUnits training_units(const TreeView& tree, const NodeRows& rows) {
 }
 
 ChunkPlan::ChunkPlan(const TreeView& tree, int32_t first, int32_t last) : node(chunk_nodes(tree)), first_node(first) {
-  const auto chunk_at_node = [&](int32_t v) { return int32_t(std::lower_bound(node.begin(), node.end(), v) - node.begin()); };
+  const auto chunk_at_node = [&](int32_t v) {
+    return int32_t(std::lower_bound(node.begin(), node.end(), v) - node.begin());
+  };
   first_chunk = chunk_at_node(first);
   last_chunk = chunk_at_node(last);
   for (int32_t c = first_chunk; c < last_chunk; ++c) of.insert(of.end(), size_t(node[c + 1] - node[c]), c);

@@ -8,11 +8,12 @@
 
 namespace longleaf {
 
-// As a share of the average square of a centroid's entries. At 0.05, what is dropped is 0.1 to 0.5 % of all squares, but
-// a tenth (TIB-SID) to nearly a half (EURLEX57K) of the entries.
+// As a share of the average square of a centroid's entries. At 0.05, what is dropped is 0.1 to 0.5 % of all squares,
+// but a tenth (TIB-SID) to nearly a half (EURLEX57K) of the entries.
 static constexpr double kNegligible = 0.05;
 
-// Labels are summed a block at a time and moved to where they stay: all of them in pieces would be held twice in the end.
+// Labels are summed a block at a time and moved to where they stay: all of them in pieces would be held twice in the
+// end.
 LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const CsrView& labels_to_rows, int threads,
                                Work& work) {
   constexpr int64_t block = 4096;

@@ -5,8 +5,8 @@
 // Given: one sparse unit vector per label, the scaled sum of its rows. Out: nested ranges of a permutation.
 // Method: spherical k-means from randomly drawn labels (Prabhu et al. 2018, Parabel). The objective is the sum of the
 // cluster sums' norms, so no similarity is computed only to judge; for two clusters one product with the difference of
-// the centres ranks the labels, and only labels that change sides touch the sums again. Halves of halves are split where
-// their vectors have been copied to: a copy serves three levels.
+// the centres ranks the labels, and only labels that change sides touch the sums again. Halves of halves are split
+// where their vectors have been copied to: a copy serves three levels.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,9 +14,9 @@
 #include <numeric>
 
 #include "base/core.h"
-#include "files/huge.h"
 #include "base/kernels.h"
 #include "base/random.h"
+#include "files/huge.h"
 
 namespace longleaf {
 
@@ -118,11 +118,14 @@ class Splitter {
     const int64_t shares = vectors_.in_order ? threads : 1;
     Work work;
     work.for_each(shares, threads, [&](int64_t share, int) {
-      const auto first = uint32_t(vectors_.features * share / shares), last = uint32_t(vectors_.features * (share + 1) / shares);
+      const auto first = uint32_t(vectors_.features * share / shares),
+                 last = uint32_t(vectors_.features * (share + 1) / shares);
       for (int32_t i = 0; i < size_; ++i) {
         if (cluster_[i] == before[i]) continue;
         const LocalRow x = row(i);
-        const auto place = [&](uint32_t feature) { return std::lower_bound(x.feature, x.feature + x.size, feature) - x.feature; };
+        const auto place = [&](uint32_t feature) {
+          return std::lower_bound(x.feature, x.feature + x.size, feature) - x.feature;
+        };
         const int64_t begin = shares > 1 ? place(first) : 0, end = shares > 1 ? place(last) : x.size;
         if (before[i] >= 0) add(x, begin, end, -1, sum_of(before[i]), stride);
         add(x, begin, end, 1, sum_of(cluster_[i]), stride);
@@ -152,9 +155,8 @@ class Splitter {
     double best = 0;
     for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
       score_all(difference, score, threads);
-      std::nth_element(order.begin(), order.begin() + size_ / 2, order.end(), [&](int32_t a, int32_t b) {
-        return score[a] != score[b] ? score[a] > score[b] : a < b;
-      });
+      std::nth_element(order.begin(), order.begin() + size_ / 2, order.end(),
+                       [&](int32_t a, int32_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
       for (int32_t r = 0; r < size_; ++r) cluster_[order[r]] = r >= size_ / 2;
       if (cluster_ == before || iteration + 1 == settings_.max_iterations) break;  // no one asks for the sums any more
       move_labels(before, [&](int32_t side) { return sum[side].data(); }, 1, threads);

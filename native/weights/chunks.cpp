@@ -15,9 +15,9 @@ namespace {
 constexpr int kSpareBytes = 8;  // the kernels read eight codes at a time
 
 // What the codes of a chunk stand for: levels from the smallest to the largest magnitude, in equal steps of the bits
-// of a float, which are log2 to within 0.0861. If the largest is r times the smallest, a weight is off by half a step, at
-// most (0.1 + log2 r) / 252 of itself: 3.1 % for r = 200, 5.4 % for r = 10,000. Weights below the largest / 10,000 take
-// that magnitude, and are off by no more than it.
+// of a float, which are log2 to within 0.0861. If the largest is r times the smallest, a weight is off by half a step,
+// at most (0.1 + log2 r) / 252 of itself: 3.1 % for r = 200, 5.4 % for r = 10,000. Weights below the largest / 10,000
+// take that magnitude, and are off by no more than it.
 struct Levels {
   uint32_t low = 0, step = 0;
 
@@ -193,14 +193,10 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
 
 Chunk chunk_at(const ChunkView& v, int64_t c) {
   const int64_t pages = c * page_count(v.features);
-  return {v.page_words + pages,
-          v.page_first + pages,
-          v.words + v.word[c],
-          v.bytes + v.byte[c],
-          v.node[c + 1] - v.node[c],
-          v.dense[c] != 0,
-          v.low != nullptr,
-          v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
+  return {v.page_words + pages,      v.page_first + pages,
+          v.words + v.word[c],       v.bytes + v.byte[c],
+          v.node[c + 1] - v.node[c], v.dense[c] != 0,
+          v.low != nullptr,          v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
           v.low ? v.step[c] : 0};
 }
 

@@ -68,9 +68,8 @@ ChunkArrays regroup_chunks(const ChunkView& old, const TreeView& tree, const int
   std::vector<int32_t> nodes = chunk_nodes(tree);
   std::vector<PackedChunk> packed(nodes.size() - 1);
   const Regrouper regrouper(old, origin, weight_bits);
-  work.for_each(int64_t(packed.size()), threads, [&](int64_t c, int) {
-    packed[size_t(c)] = regrouper.chunk(nodes[size_t(c)], nodes[size_t(c) + 1]);
-  });
+  work.for_each(int64_t(packed.size()), threads,
+                [&](int64_t c, int) { packed[size_t(c)] = regrouper.chunk(nodes[size_t(c)], nodes[size_t(c) + 1]); });
   return join_chunks(std::move(nodes), std::move(packed), {bias, bias + tree.nodes}, weight_bits);
 }
 
