@@ -46,7 +46,7 @@ NATIVE_TESTS := search beam_and_union linear proxml pfastrexml parts learning le
 $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(shell find native -type f)
 	$(PYTHON) -m venv $(CHECKED)
 	$(CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
-		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=ON
+		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=address
 	touch $@
 
 sanitize: $(CHECKED)/.installed

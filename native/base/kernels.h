@@ -31,7 +31,12 @@ struct LaneStep {
   const float* settled_gap;  // a row whose gap lies below this in every lane is settled and not moved
 };
 
-// One chunk of weights, and the features of a row that is looked up in it: see ChunkView in core.h.
+// How a tree's weights are divided: see ChunkView in weights/weights.h.
+inline constexpr int kChunkWidth = 192;  // siblings of a chunk; 64 slots of 192 32-bit weights end below 65536
+inline constexpr int64_t kPageFeatures = 4096, kWordFeatures = 64;
+inline constexpr int64_t kSpareBytes = 8;  // after the last chunk's bytes: the kernels read eight codes at a time
+
+// One chunk of weights, and the features of a row that is looked up in it.
 struct Word {
   uint32_t low, high;   // the bitmap of its 64 features
   uint32_t first_byte;  // of its block

@@ -1,4 +1,5 @@
-// A row's features against a chunk of weights: the inner loop of prediction. See ChunkView in core.h for the layout.
+// A row's features against a chunk of weights: the inner loop of prediction. See ChunkView in weights/weights.h for the
+// layout.
 //
 // A look-up takes three steps through memory: a feature's word, where its weights end, the weights. Each
 // step is taken for a whole batch of features before the next, and asks for what the next one will read, so that many
@@ -13,7 +14,7 @@ namespace longleaf {
 namespace {  // each instruction set has its own copy
 
 constexpr int kBatch = 64;
-constexpr int kMaxWidth = 192;  // kChunkWidth in core.h
+static_assert(kPageFeatures == 1 << 12 && kWordFeatures == 1 << 6, "find_words() shifts by these");
 
 // A feature of the row that the chunk may have weights for.
 struct Hit {
@@ -179,7 +180,7 @@ LONGLEAF_INLINE void add_slots(const Chunk& c, const Slot* slots, int found, flo
 }
 
 void add_products(const Chunk& chunk, const Query& query, float* margin) {
-  alignas(32) float sum[kMaxWidth];
+  alignas(32) float sum[kChunkWidth];
   std::memset(sum, 0, sizeof(float) * size_t((chunk.width + 7) / 8 * 8));
   Hit hits[kBatch];
   Slot slots[kBatch];

@@ -1,4 +1,4 @@
-// How the weights of one feature are laid out in a chunk: see ChunkView in core.h.
+// How the weights of one feature are laid out in a chunk: see ChunkView in weights/weights.h.
 #pragma once
 
 #include <algorithm>

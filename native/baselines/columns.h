@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/core.h"
+#include "baselines/baselines.h"
 
 namespace longleaf {
 
@@ -15,7 +15,7 @@ struct Columns {
   std::vector<float> value;
   std::vector<double> sum, squares;  // rows count by their weight
 
-  explicit Columns(const TrainingData& data)
+  Columns(const TrainingData& data, const Work& work)
       : indptr(size_t(data.X.cols) + 1, 0), sum(size_t(data.X.cols), 0.0), squares(sum) {
     const CsrView& X = data.X;
     for (int64_t e = 0; e < X.indptr[X.rows]; ++e) ++indptr[size_t(X.indices[e]) + 1];
@@ -23,7 +23,8 @@ struct Columns {
     row.resize(size_t(indptr.back()));
     value.resize(row.size());
     std::vector<int64_t> next(indptr.begin(), indptr.end() - 1);
-    for (int64_t i = 0; i < X.rows; ++i)
+    for (int64_t i = 0; i < X.rows; ++i) {
+      work.check();
       for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
         const size_t f = size_t(X.indices[e]), place = size_t(next[f]++);
         row[place] = int32_t(i);
@@ -32,6 +33,7 @@ struct Columns {
         sum[f] += value[place] * weight;
         squares[f] += double(value[place]) * value[place] * weight;
       }
+    }
   }
 };
 

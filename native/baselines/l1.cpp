@@ -25,11 +25,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/core.h"
 #include "base/random.h"
+#include "baselines/baselines.h"
 #include "baselines/columns.h"
 #include "baselines/l1_newton.h"
 #include "train/units.h"
@@ -47,7 +48,7 @@ struct Solution {
   float bias = 0;
 };
 
-// One thread's workplace.
+// What one thread solves problems with.
 class L1Solver {
  public:
   L1Solver(const TrainingData& data, const Columns& columns, const TrainSettings& settings, const Work& work)
@@ -65,7 +66,7 @@ class L1Solver {
     random_ = Random(settings_.seed, uint64_t(node));
     bias_ = 0;
     work_on({}, kRestingBias, 0, settings_.max_epochs);  // by the bias alone most rows lose their slack, and stay far
-    for (int epoch = 0; !work_.stopped();) {
+    for (int epoch = 0;;) {
       const double gap = look_around();
       if (gap <= settings_.tolerance) break;
       if (epoch >= settings_.max_epochs) {
@@ -101,7 +102,8 @@ class L1Solver {
   // Steps on some features and the bias until no slope of theirs is off by more than `resting`, or to the last epoch.
   int work_on(std::span<const int32_t> features, double resting, int epoch, int last) {
     newton_.take(features, w_, bias_);
-    while (epoch < last && !work_.stopped() && newton_.look() > resting) {
+    while (epoch < last && newton_.look() > resting) {
+      work_.check();
       ++epoch;
       if (newton_.step(0.1 * resting) == 0) break;
     }
@@ -119,6 +121,7 @@ class L1Solver {
     double losses = rows_.far_cost() * far_slack * far_slack, duals = of_bias;  // the sum of 2 C slack
     const CsrView& X = data_.X;
     for (size_t r = 0; r < rows_.near.size(); ++r) {
+      work_.check();
       const L1Rows::Row& near = rows_.near[r];
       const int32_t row = rows_.number(r);
       const double slack = std::max(0.0, near.slack(b)), own = 2 * double(near.cost) * slack;
@@ -198,7 +201,9 @@ ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_
                      Work& work, TrainReport& report) {
   const ChunkPlan plan(data.tree, first_node, last_node);
   const int32_t first = std::max(first_node, 1);  // the root has no classifier
-  const Columns columns(data);
+  std::optional<Columns> transposed;
+  work.run([&] { transposed.emplace(data, work); });
+  const Columns& columns = *transposed;
   std::vector<Solution> solutions(size_t(std::max(last_node - first, 0)));
   std::vector<std::unique_ptr<L1Solver>> solvers(size_t(std::max(1, settings.threads)));
   std::vector<TrainReport> reports(solvers.size());
@@ -208,10 +213,7 @@ ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_
     solutions[size_t(index)] = solver->solve(first + int32_t(index), reports[size_t(thread)]);
     work.add(1.0 / double(solutions.size()));
   });
-  for (const TrainReport& part : reports) {
-    report.epochs += part.epochs;
-    report.unfinished += part.unfinished;
-  }
+  for (const TrainReport& of_thread : reports) report.add(of_thread);
   std::vector<float> bias(size_t(last_node - first_node), 0.0f);
   std::vector<PackedChunk> packed;
   for (int32_t c = plan.first_chunk; c < plan.last_chunk; ++c) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/core.h"
+#include "baselines/baselines.h"
 
 namespace longleaf {
 

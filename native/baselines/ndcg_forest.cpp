@@ -1,6 +1,6 @@
 // Ranking the labels that a row's leaves hold.
 //
-// Problem: given the mean P_j(x) over the trees of what label j is worth in the leaf of x, find the k labels of the
+// Problem: given the mean P_j(x) over the trees of label j's gain in the leaf of x, find the k labels of the
 // highest
 //   alpha log P_j(x) - (1 - alpha) log(1 + exp(gamma / 2 |x - mu_j|^2)),      mu_j: the mean of the rows with label j,
 // rows taken at unit length there, and as they come in the trees.
@@ -14,8 +14,8 @@
 #include <memory>
 #include <numeric>
 
-#include "base/core.h"
 #include "base/keep_best.h"
+#include "baselines/baselines.h"
 #include "baselines/ndcg_margin.h"
 
 namespace longleaf {
@@ -195,8 +195,10 @@ void ndcg_top_k(const NdcgForest& forest, const NdcgRows& rows, const NdcgSearch
     if (!ranker) ranker = std::make_unique<Ranker>(forest, rows, settings);
     const int64_t begin = batch * kRowsAtOnce, end = std::min(begin + kRowsAtOnce, rows.X.rows);
     ranker->find_leaves(begin, end);
-    for (int64_t row = begin; row < end && !work.stopped(); ++row)
+    for (int64_t row = begin; row < end; ++row) {
+      work.check();
       candidates[row] = ranker->rank(row, labels + row * settings.k, scores + row * settings.k);
+    }
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/core.h"
+#include "baselines/baselines.h"
 
 namespace longleaf {
 

@@ -1,8 +1,8 @@
 // Sides of rows and orders of labels that fit each other.
 //
-// Problem: part rows in two, and order the labels once for each part, so that
+// Problem: divide rows into two sides, and order the labels once for each side, so that
 //   sum_i DCG(order of the side of i, labels of i)
-// is high. Given: the rows' labels, what each is worth; sides to begin with. Out: sides. Dividing by
+// is high. Given: the rows' labels, the gain of each; sides to begin with. Out: sides. Dividing by
 // what a row's best order would add up to makes it nDCG. The propensity-scored one is divided by the same sum for all
 // rows instead, so that nothing needs to be divided here (Jain, Prabhu and Varma, KDD 2016). Method: an order by what
 // the labels add to its rows is the best for them, the side whose order gives more the best for a row; one after the
@@ -21,20 +21,21 @@ constexpr double kEnough = 1e-6, kRounding = 1e-12;
 
 }  // namespace
 
-SideFinder::SideFinder(const CsrView& labels, const double* worth)
-    : labels_(labels), label_worth_(worth), number_(size_t(labels.cols), -1) {}
+SideFinder::SideFinder(const CsrView& labels, const double* gain, const Work& work)
+    : labels_(labels), label_gain_(gain), work_(work), number_(size_t(labels.cols), -1) {}
 
 void SideFinder::find(std::span<const int32_t> rows, std::vector<uint8_t>& sides) {
   take_rows(rows);
   double before = -std::numeric_limits<double>::infinity();
   for (int round = 0; round < kMostRounds; ++round) {
-    for (auto& worth : worth_) worth.assign(seen_.size(), 0.0);
+    for (auto& gain : gain_) gain.assign(seen_.size(), 0.0);
     for (size_t i = 0; i < rows.size(); ++i)
       for (int64_t e = begin_[i]; e < begin_[i + 1]; ++e)
-        worth_[sides[i]][size_t(entries_[size_t(e)].label)] += entries_[size_t(e)].gain;
-    for (int side = 0; side < 2; ++side) rank(worth_[side], discount_[side]);
+        gain_[sides[i]][size_t(entries_[size_t(e)].label)] += entries_[size_t(e)].gain;
+    for (int side = 0; side < 2; ++side) rank(gain_[side], discount_[side]);
     double total = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
+      work_.check();
       double off = 0, on = 0;
       for (int64_t e = begin_[i]; e < begin_[i + 1]; ++e) {
         const Entry& entry = entries_[size_t(e)];
@@ -61,7 +62,7 @@ void SideFinder::take_rows(std::span<const int32_t> rows) {
         number_[size_t(label)] = 0;
         seen_.push_back(label);
       }
-      entries_.push_back({label, label_worth_[label]});
+      entries_.push_back({label, label_gain_[label]});
     }
     begin_.push_back(int64_t(entries_.size()));
   }
@@ -73,13 +74,13 @@ void SideFinder::take_rows(std::span<const int32_t> rows) {
     discount_of_place_.push_back(1 / std::log2(double(place) + 2));
 }
 
-// Orders the labels by what they are worth; gives the discount of each label's place, 0 for those worth nothing.
-void SideFinder::rank(const std::vector<double>& worth, std::vector<double>& discount) {
+// Orders the labels by their gain; returns the discount of each label's place, 0 for those without gain.
+void SideFinder::rank(const std::vector<double>& gain, std::vector<double>& discount) {
   places_.clear();
-  for (size_t label = 0; label < worth.size(); ++label)
-    if (worth[label] > 0) places_.push_back({worth[label], int32_t(label)});
+  for (size_t label = 0; label < gain.size(); ++label)
+    if (gain[label] > 0) places_.push_back({gain[label], int32_t(label)});
   std::sort(places_.begin(), places_.end());
-  discount.assign(worth.size(), 0.0);
+  discount.assign(gain.size(), 0.0);
   for (size_t place = 0; place < places_.size(); ++place)
     discount[size_t(places_[place].label)] = discount_of_place_[place];
 }

@@ -1,8 +1,8 @@
-// Growing trees that split rows so that each part can be ranked well by one order of its labels.
+// Growing trees that split rows so that each side can be ranked well by one order of its labels.
 //
 // Problem: at a node, find a sparse linear separator w, sides d_i of the rows and two orders r+, r- of the labels that
 // minimise  |w|_1 + sum_i C / share(d_i) log(1 + exp(-d_i w.x_i)) - sum_i DCG(r of the side of i, y_i).
-// Given: the rows' features and labels, for each label what it is worth: the inverse propensity makes DCG the
+// Given: the rows' features and labels, the gain of each label: the inverse propensity makes DCG the
 // propensity-scored one. Out: trees. An error costs C over its side's share of the rows, as in the authors' code: it
 // keeps splits even. Method: sides first, begun by lot (ndcg_sides.cpp), then w for those sides (separator.cpp); the
 // rows go where w sends them. Sources: Prabhu and Varma, KDD 2014 (FastXML); Jain, Prabhu and Varma, KDD 2016
@@ -11,8 +11,8 @@
 #include <memory>
 #include <numeric>
 
-#include "base/core.h"
 #include "base/random.h"
+#include "baselines/baselines.h"
 #include "baselines/ndcg_margin.h"
 #include "baselines/ndcg_sides.h"
 #include "baselines/separator.h"
@@ -24,27 +24,28 @@ namespace {
 // Kept by a thread from tree to tree.
 class Grower {
  public:
-  Grower(const NdcgData& data, const NdcgSettings& settings)
+  Grower(const NdcgData& data, const NdcgSettings& settings, Work& work)
       : data_(data),
         settings_(settings),
-        sides_of_(data.labels, data.worth),
-        separator_of_(data.X, data.row_scale),
+        work_(work),
+        sides_of_(data.labels, data.gain, work),
+        separator_of_(data.X, data.row_scale, work),
         weight_(size_t(data.X.cols), 0.0f),
         sum_(size_t(data.labels.cols), 0.0) {}
 
-  NdcgTreeArrays grow(uint64_t seed, double share, Work& work) {
+  NdcgTreeArrays grow(uint64_t seed, double share) {
     NdcgTreeArrays tree;
     rows_.resize(size_t(data_.X.rows));
     std::iota(rows_.begin(), rows_.end(), 0);
     std::vector<Range> waiting{{0, rows_.size()}};
-    for (size_t node = 0; node < waiting.size() && !work.stopped(); ++node) {
+    for (size_t node = 0; node < waiting.size(); ++node) {
       const auto [begin, end] = waiting[node];
       const size_t middle = split(seed, node, begin, end, tree);
       if (middle == begin || middle == end) {
         tree.children.insert(tree.children.end(), {-1, -1});
         tree.place.push_back(int32_t(tree.leaf_indptr.size() - 1));
         add_leaf(std::span(rows_).subspan(begin, end - begin), tree);
-        work.add(share * double(end - begin));
+        work_.add(share * double(end - begin));
         continue;
       }
       const int32_t child = int32_t(waiting.size());
@@ -76,7 +77,7 @@ class Grower {
     const auto cost = [&](size_t of_side) { return float(settings_.C * double(n) / double(of_side)); };
     const Separator found = separator_of_.solve(
         rows, side_.data(), {cost(n - on), cost(on), settings_.bias, settings_.tolerance, settings_.max_epochs, seed});
-    const size_t middle = begin + part(rows, found);
+    const size_t middle = begin + divide(rows, found);
     if (middle == begin || middle == end) return begin;
     tree.weight_indices.insert(tree.weight_indices.end(), found.feature.begin(), found.feature.end());
     tree.weight_data.insert(tree.weight_data.end(), found.weight.begin(), found.weight.end());
@@ -85,7 +86,8 @@ class Grower {
     return middle;
   }
 
-  size_t part(std::span<int32_t> rows, const Separator& found) {
+  // Returns how many rows have margins of at most 0; these come first.
+  size_t divide(std::span<int32_t> rows, const Separator& found) {
     for (size_t w = 0; w < found.feature.size(); ++w) weight_[size_t(found.feature[w])] = found.weight[w];
     above_.clear();
     size_t below = 0;
@@ -106,7 +108,7 @@ class Grower {
       for (int64_t e = data_.labels.indptr[row]; e < data_.labels.indptr[row + 1]; ++e) {
         const int32_t label = data_.labels.indices[e];
         if (sum_[size_t(label)] == 0) seen_.push_back(label);
-        sum_[size_t(label)] += data_.worth[label];
+        sum_[size_t(label)] += data_.gain[label];
       }
     const size_t kept = std::min(seen_.size(), size_t(settings_.max_labels));
     std::sort(seen_.begin(), seen_.end());
@@ -124,6 +126,7 @@ class Grower {
 
   const NdcgData& data_;
   const NdcgSettings& settings_;
+  Work& work_;
   SideFinder sides_of_;
   SeparatorSolver separator_of_;
   std::vector<int32_t> rows_;  // each node's rows stand together, in order
@@ -136,11 +139,11 @@ class Grower {
 
 }  // namespace
 
-std::vector<uint8_t> ndcg_sides(const CsrView& labels, const double* worth, const uint8_t* begun) {
+std::vector<uint8_t> ndcg_sides(const CsrView& labels, const double* gain, const uint8_t* begun, const Work& work) {
   std::vector<int32_t> rows(static_cast<size_t>(labels.rows));
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<uint8_t> sides(begun, begun + rows.size());
-  SideFinder(labels, worth).find(rows, sides);
+  SideFinder(labels, gain, work).find(rows, sides);
   return sides;
 }
 
@@ -151,8 +154,8 @@ std::vector<NdcgTreeArrays> grow_ndcg_trees(const NdcgData& data, std::span<cons
   const double share = 1 / (double(data.X.rows) * double(seeds.size()));
   work.for_each(int64_t(seeds.size()), settings.threads, [&](int64_t t, int thread) {
     auto& grower = growers[size_t(thread)];
-    if (!grower) grower = std::make_unique<Grower>(data, settings);
-    trees[size_t(t)] = grower->grow(seeds[size_t(t)], share, work);
+    if (!grower) grower = std::make_unique<Grower>(data, settings, work);
+    trees[size_t(t)] = grower->grow(seeds[size_t(t)], share);
   });
   return trees;
 }

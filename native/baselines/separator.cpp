@@ -36,8 +36,8 @@ double log_loss(double margin) { return std::log1p(std::exp(-std::fabs(margin)))
 
 }  // namespace
 
-SeparatorSolver::SeparatorSolver(const CsrView& X, const float* row_scale)
-    : X_(X), row_scale_(row_scale), pull_(size_t(X.cols)), number_(size_t(X.cols)) {}
+SeparatorSolver::SeparatorSolver(const CsrView& X, const float* row_scale, const Work& work)
+    : X_(X), row_scale_(row_scale), work_(work), pull_(size_t(X.cols)), number_(size_t(X.cols)) {}
 
 Separator SeparatorSolver::solve(std::span<const int32_t> rows, const uint8_t* sides,
                                  const SeparatorSettings& settings) {
@@ -148,6 +148,7 @@ double SeparatorSolver::look() {
   }
   double off = settings_.bias == 0 ? 0.0 : violation(bias_.weight, bias_.slope);
   for (Column& column : columns_) {
+    work_.check();
     column.slope = column.curvature = 0;
     column.target = column.weight;
     for (int64_t e = column.begin; e < column.end; ++e) {
@@ -208,6 +209,7 @@ void SeparatorSolver::solve_quadratic(double enough) {
     size_t kept = 0, visits = 0;
     for (const int32_t c : working_) {
       Column& column = columns_[size_t(c)];
+      work_.check();
       const double slope = slope_of(column);
       if (column.target == 0 && std::fabs(slope) <= kWide) continue;
       working_[kept++] = c;
@@ -281,10 +283,11 @@ Separator SeparatorSolver::finish() {
   return out;
 }
 
-Separator separate(const CsrView& X, const float* row_scale, const uint8_t* sides, const SeparatorSettings& settings) {
+Separator separate(const CsrView& X, const float* row_scale, const uint8_t* sides, const SeparatorSettings& settings,
+                   const Work& work) {
   std::vector<int32_t> rows(static_cast<size_t>(X.rows));
   std::iota(rows.begin(), rows.end(), 0);
-  return SeparatorSolver(X, row_scale).solve(rows, sides, settings);
+  return SeparatorSolver(X, row_scale, work).solve(rows, sides, settings);
 }
 
 }  // namespace longleaf

@@ -5,14 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "base/core.h"
 #include "base/random.h"
+#include "baselines/baselines.h"
 
 namespace longleaf {
 
 class SeparatorSolver {
  public:
-  SeparatorSolver(const CsrView& X, const float* row_scale);
+  SeparatorSolver(const CsrView& X, const float* row_scale, const Work& work);
 
   // sides: per element of `rows`, 0 or 1.
   Separator solve(std::span<const int32_t> rows, const uint8_t* sides, const SeparatorSettings& settings);
@@ -53,12 +53,14 @@ class SeparatorSolver {
 
   template <class Function>
   void for_each_entry(size_t i, Function function) const {
+    work_.check();
     const int64_t row = (*rows_of_)[i];
     for (int64_t e = X_.indptr[row]; e < X_.indptr[row + 1]; ++e) function(X_.indices[e], X_.data[e] * row_scale_[row]);
   }
 
   const CsrView X_;
   const float* const row_scale_;
+  const Work& work_;
   const std::span<const int32_t>* rows_of_ = nullptr;
   SeparatorSettings settings_;
   Random random_{0};

@@ -1,7 +1,7 @@
-// What the binding files share. Only files named bind* know Python.
+// What the binding files share. Only the files of this folder know Python.
 //
 // Arrays come in as borrowed views, never converted; results go out as NumPy arrays that own their buffers; the GIL is
-// released while native code runs, and Ctrl-C is looked for every 50 ms.
+// released while native code runs for longer than a moment, and signals are looked for every 50 ms then.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,14 +9,16 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/base.h"
 #include "base/buffer.h"
-#include "base/core.h"
 #include "base/parallel.h"
+#include "trees/trees.h"
 
 namespace nb = nanobind;
 
@@ -46,21 +48,25 @@ Out<T> to_numpy(Buffer<T>&& buffer) {
   return Out<T>(data, 1, &size, owner);
 }
 
-// Asks Python for signals and hands progress over; errors raised by either stop the work and come out of run().
+// Asks Python for signals and hands progress over; errors raised by either stop the work, and run() raises them.
 class PythonWork {
  public:
-  explicit PythonWork(nb::object progress) : progress_(std::move(progress)) {}
+  explicit PythonWork(nb::object progress = nb::none()) : progress_(std::move(progress)) {}
 
   template <class Function>
   void run(Function function) {
+    std::exception_ptr failure;
     {
-      nb::gil_scoped_release release;
+      const nb::gil_scoped_release release;
       Work work([this](double done) { return look(done); });
       try {
         function(work);
-      } catch (const Interrupted&) {}
+      } catch (...) {
+        failure = std::current_exception();
+      }
     }
-    if (PyErr_Occurred()) throw nb::python_error();
+    if (PyErr_Occurred()) throw nb::python_error();  // whatever stopped the work
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:
@@ -75,8 +81,21 @@ class PythonWork {
   nb::object progress_;
 };
 
-// Native code walks along indices without looking: each array is checked where it comes in. Ranges always, in one pass
-// over the rows; features once, by check_csr(), when a matrix comes in, and not again for every part that trains on it.
+// Calls function(work) for work of about so many steps. Few are done at once, with the GIL held: no thread is started.
+template <class Function>
+void run_watched(size_t steps, Function function) {
+  constexpr size_t kFew = size_t(1) << 16;
+  if (steps < kFew) {
+    Work work;
+    function(work);
+  } else {
+    PythonWork().run(function);
+  }
+}
+
+// Native code does not check the indices that it follows: each array is checked where it comes in. Ranges always, in
+// one pass over the rows; features once, by check_csr(), when a matrix comes in, and not again for every unit of
+// training.
 inline void check_ranges(const In<int64_t>& indptr, size_t size, const char* name) {
   const int64_t* begin = indptr.data();
   const size_t n = indptr.shape(0);
@@ -112,9 +131,12 @@ inline TreeView tree_view(const In<int32_t>& first_child, const In<int32_t>& lab
 void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t cols, const std::string& name,
                   bool in_order = false);
 
-void bind_engine(nb::module_& m);
-void bind_ndcg(nb::module_& m);
+void bind_baselines(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_train(nb::module_& m);
+void bind_trees(nb::module_& m);
+void bind_weights(nb::module_& m);
 void bind_xmlc(nb::module_& m);
 
 }  // namespace longleaf::python

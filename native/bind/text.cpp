@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "text/text.h"
@@ -70,7 +71,10 @@ void bind_text(nb::module_& m) {
       .def(
           "__init__",
           [](Vocabulary* self, In<std::uint8_t> bytes, In<std::int64_t> offsets) {
-            new (self) Vocabulary({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, span_of(offsets));
+            const std::span<const char> characters{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+            run_watched(offsets.size(), [&](Work& work) {
+              work.run([&] { new (self) Vocabulary(characters, span_of(offsets), work); });
+            });
           },
           nb::arg("bytes").noconvert(), nb::arg("offsets").noconvert())
       .def("__len__", &Vocabulary::size);
@@ -92,17 +96,15 @@ void bind_text(nb::module_& m) {
           "add",
           [](TextCounter& self, const nb::list& texts) {
             const auto views = borrow_texts(texts);
-            nb::gil_scoped_release release;
-            self.add(views);
+            std::size_t bytes = 0;
+            for (const auto& view : views) bytes += view.size();
+            run_watched(bytes, [&](Work& work) { self.add(views, work); });
           },
           nb::arg("texts"))
       .def_prop_ro("n_rows", &TextCounter::n_rows)
       .def("merge",
            [](TextCounter& self) {
-             {
-               nb::gil_scoped_release release;
-               self.merge();
-             }
+             run_watched(self.size(), [&](Work& work) { self.merge(work); });
              return std::pair(copy_of(self.document_frequency()), copy_of(self.term_frequency()));
            })
       .def(
@@ -111,10 +113,7 @@ void bind_text(nb::module_& m) {
             check_ids(ids, self.vocabulary().size());
             auto sorted = std::make_unique_for_overwrite<std::uint32_t[]>(ids.size());
             std::ranges::copy(span_of(ids), sorted.get());
-            {
-              nb::gil_scoped_release release;
-              self.sort({sorted.get(), ids.size()});
-            }
+            run_watched(ids.size(), [&](Work& work) { self.sort({sorted.get(), ids.size()}, work); });
             return give_away(std::move(sorted), ids.size());
           },
           nb::arg("ids").noconvert())
@@ -142,10 +141,9 @@ void bind_text(nb::module_& m) {
             if (!fits || last >= static_cast<std::int64_t>(weights.size()))
               throw nb::value_error("columns must have an element per id, and weights one per column.");
             TextRows rows;
-            {
-              nb::gil_scoped_release release;
-              rows = self.rows({span_of(columns), span_of(weights), sublinear, Norm(norm)});
-            }
+            run_watched(self.size(), [&](Work& work) {
+              rows = self.rows({span_of(columns), span_of(weights), sublinear, Norm(norm)}, work);
+            });
             const auto n_rows = static_cast<std::size_t>(rows.n_rows);
             const auto n_entries = static_cast<std::size_t>(rows.n_entries);
             return nb::make_tuple(give_away(std::move(rows.data), n_entries),

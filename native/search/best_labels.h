@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "base/core.h"
 #include "base/keep_best.h"
+#include "search/search.h"
 
 namespace longleaf {
 

@@ -15,10 +15,10 @@ void require(bool holds, const char* what) {
 }
 
 // A chunk's bytes are only looked at when something first needs them: most of a large model may stay on disk.
-void check_once(const Forest::Part& part, int64_t chunk) {
-  if (part.checked[chunk].load(std::memory_order_acquire)) return;
-  check_chunk(part.chunks, chunk);
-  part.checked[chunk].store(true, std::memory_order_release);
+void check_once(const Forest::Tree& tree, int64_t chunk) {
+  if (tree.checked[chunk].load(std::memory_order_acquire)) return;
+  check_chunk(tree.chunks, chunk);
+  tree.checked[chunk].store(true, std::memory_order_release);
 }
 
 void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char* what) {
@@ -40,45 +40,33 @@ void check_weights(const ChunkView& chunks, const TreeView& tree, const int64_t*
 }
 
 // first_node: how many nodes the trees before have; sizes: the lengths of words and bytes.
-Forest::Part checked_part(const TreeView& tree, const ChunkView& chunks, const int64_t* sizes, int64_t labels,
+Forest::Tree checked_tree(const TreeView& view, const ChunkView& chunks, const int64_t* sizes, int64_t labels,
                           int64_t first_node) {
-  check_tree(tree, labels);
-  check_weights(chunks, tree, sizes);
-  Forest::Part part{tree, chunks, {}, {}, {}, first_node, 0, 0, nullptr};
-  part.parent.assign(tree.nodes, -1);
-  part.leaf.assign(labels, -1);
-  part.family_chunk.assign(tree.nodes, -1);
+  check_tree(view, labels);
+  check_weights(chunks, view, sizes);
+  Forest::Tree tree{view, chunks, {}, {}, {}, first_node, 0, 0, nullptr};
+  tree.parent.assign(view.nodes, -1);
+  tree.leaf.assign(labels, -1);
+  tree.family_chunk.assign(view.nodes, -1);
   int32_t chunk = 0;
-  for (int64_t v = 0; v < tree.nodes; ++v) {
-    if (tree.is_leaf(v)) {
-      require(part.leaf[tree.label[v]] < 0, "a label must have one leaf");
-      part.leaf[tree.label[v]] = int32_t(v);
-      ++part.leaves;
+  for (int64_t v = 0; v < view.nodes; ++v) {
+    if (view.is_leaf(v)) {
+      require(tree.leaf[view.label[v]] < 0, "a label must have one leaf");
+      tree.leaf[view.label[v]] = int32_t(v);
+      ++tree.leaves;
       continue;
     }
-    if (part.has_only_leaves(int32_t(v))) ++part.leaf_families;
-    part.family_chunk[v] = chunk;
-    std::fill(part.parent.begin() + tree.first_child[v], part.parent.begin() + tree.first_child[v + 1], int32_t(v));
-    chunk += (tree.first_child[v + 1] - tree.first_child[v] + kChunkWidth - 1) / kChunkWidth;
+    if (tree.has_only_leaves(int32_t(v))) ++tree.leaf_families;
+    tree.family_chunk[v] = chunk;
+    std::fill(tree.parent.begin() + view.first_child[v], tree.parent.begin() + view.first_child[v + 1], int32_t(v));
+    chunk += (view.first_child[v + 1] - view.first_child[v] + kChunkWidth - 1) / kChunkWidth;
   }
-  part.checked = std::make_unique<std::atomic<bool>[]>(size_t(chunks.chunks));
-  return part;
+  tree.checked = std::make_unique<std::atomic<bool>[]>(size_t(chunks.chunks));
+  return tree;
 }
 
 }  // namespace
 
-void check_tree(const TreeView& tree, int64_t labels) {
-  require(tree.nodes >= 1 && tree.first_child[0] == 1, "a tree must begin with its root");
-  require(tree.first_child[tree.nodes] == tree.nodes, "a tree's children must cover all its nodes");
-  for (int64_t v = 0; v < tree.nodes; ++v) {
-    require(tree.first_child[v] <= tree.first_child[v + 1], "a tree's children must be in order");
-    require(tree.is_leaf(v) || tree.first_child[v] > v, "a tree's children must come after their parent");
-    require(tree.is_leaf(v) ? tree.label[v] >= 0 && tree.label[v] < labels : tree.label[v] == -1,
-            "every leaf, and no other node, must have a label");
-  }
-}
-
-// sizes: per tree, the lengths of words and bytes.
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
                int link)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
@@ -87,7 +75,7 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
   for (size_t t = 0; t < trees.size(); ++t) {
     try {
       require(chunks[t].features == features_, "the trees must have the same number of features");
-      parts_.push_back(checked_part(trees[t], chunks[t], &sizes[2 * t], labels, first_node));
+      trees_.push_back(checked_tree(trees[t], chunks[t], &sizes[2 * t], labels, first_node));
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument("the model is damaged: in tree" + std::to_string(t) + ", " + error.what() + ".");
     }
@@ -97,29 +85,29 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
 
 Forest::~Forest() = default;
 
-int64_t Forest::nodes() const { return parts_.back().first_node + parts_.back().tree.nodes; }
+int64_t Forest::nodes() const { return trees_.back().first_node + trees_.back().view.nodes; }
 
 void Forest::check(int threads, Work& work) const {
-  for (const Part& part : parts_)
-    work.for_each(part.chunks.chunks, threads, [&](int64_t chunk, int) { check_once(part, chunk); });
+  for (const Tree& tree : trees_)
+    work.for_each(tree.chunks.chunks, threads, [&](int64_t chunk, int) { check_once(tree, chunk); });
 }
 
-ChunkEntries Forest::chunk_entries(int64_t tree, int64_t chunk) const {
-  const ChunkView& chunks = parts_[size_t(tree)].chunks;
+ChunkEntries Forest::chunk_entries(int64_t t, int64_t chunk) const {
+  const ChunkView& chunks = trees_[size_t(t)].chunks;
   check_chunk(chunks, chunk);
   return unpack_chunk(chunks, chunk);
 }
 
-std::vector<float> Forest::node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const {
-  const Part& part = parts_[size_t(tree)];
-  const int32_t* chunk = std::upper_bound(part.chunks.node, part.chunks.node + part.chunks.chunks, node) - 1;
-  const int64_t c = chunk - part.chunks.node;
-  check_once(part, c);
+std::vector<float> Forest::node_weights(int64_t t, int32_t node, const int32_t* features, int64_t size) const {
+  const Tree& tree = trees_[size_t(t)];
+  const int32_t* chunk = std::upper_bound(tree.chunks.node, tree.chunks.node + tree.chunks.chunks, node) - 1;
+  const int64_t c = chunk - tree.chunks.node;
+  check_once(tree, c);
   std::vector<float> weights(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i) {
     float margin[kChunkWidth] = {};
     const float one = 1;
-    kernels().add_products(chunk_at(part.chunks, c), {features + i, &one, 1, 1.0f}, margin);
+    kernels().add_products(chunk_at(tree.chunks, c), {features + i, &one, 1, 1.0f}, margin);
     weights[size_t(i)] = margin[node - *chunk];
   }
   return weights;
@@ -127,29 +115,28 @@ std::vector<float> Forest::node_weights(int64_t tree, int32_t node, const int32_
 
 std::vector<float> Forest::log_bounds(const float* log_gain) const {
   std::vector<float> bounds;
-  for (const Part& part : parts_) {
-    const TreeView& tree = part.tree;
+  for (const Tree& tree : trees_) {
     const size_t first = bounds.size();
-    bounds.resize(first + size_t(tree.nodes), -INFINITY);
+    bounds.resize(first + size_t(tree.view.nodes), -INFINITY);
     float* bound = bounds.data() + first;
-    for (int64_t v = tree.nodes - 1; v >= 0; --v) {  // children come after their parents
-      if (tree.is_leaf(v)) bound[v] = log_gain ? log_gain[tree.label[v]] : 0.0f;
-      if (v > 0) bound[part.parent[v]] = std::max(bound[part.parent[v]], bound[v]);
+    for (int64_t v = tree.view.nodes - 1; v >= 0; --v) {  // children come after their parents
+      if (tree.view.is_leaf(v)) bound[v] = log_gain ? log_gain[tree.view.label[v]] : 0.0f;
+      if (v > 0) bound[tree.parent[v]] = std::max(bound[tree.parent[v]], bound[v]);
     }
   }
   return bounds;
 }
 
-void family_log_probabilities(const Forest& forest, size_t tree, int32_t node, const Query& query, float above,
+void family_log_probabilities(const Forest& forest, size_t t, int32_t node, const Query& query, float above,
                               float* value) {
-  const Forest::Part& part = forest.parts()[tree];
-  const ChunkView& w = part.chunks;
-  const int32_t begin = part.tree.first_child[node], end = part.tree.first_child[node + 1];
+  const Forest::Tree& tree = forest.trees()[t];
+  const ChunkView& w = tree.chunks;
+  const int32_t begin = tree.view.first_child[node], end = tree.view.first_child[node + 1];
   const Kernels& k = kernels();
   std::copy(w.bias + begin, w.bias + end, value);  // first the margins
-  int64_t c = part.family_chunk[node];
+  int64_t c = tree.family_chunk[node];
   for (int32_t first = begin; first < end; first += kChunkWidth, ++c) {
-    check_once(part, c);
+    check_once(tree, c);
     k.add_products(chunk_at(w, c), query, value + (first - begin));
   }
   if (forest.link() == kLogisticLink)

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <memory>
 
-#include "base/core.h"
+#include "search/search.h"
 
 namespace longleaf {
 
-struct Forest::Part {
-  TreeView tree;
+struct Forest::Tree {
+  TreeView view;
   ChunkView chunks;
   std::vector<int32_t> parent;                           // -1 at the root
   std::vector<int32_t> leaf;                             // per label: its leaf, -1 where the tree has none
@@ -20,13 +20,13 @@ struct Forest::Part {
 
   // Leaves have no children of their own, and the nodes stand in breadth-first order.
   bool has_only_leaves(int32_t node) const {
-    const int32_t* first_child = tree.first_child;
+    const int32_t* first_child = view.first_child;
     return first_child[first_child[node]] == first_child[first_child[node + 1]];
   }
   bool has_a_leaf(int32_t node) const {
     if (has_only_leaves(node)) return true;
-    for (int32_t v = tree.first_child[node]; v < tree.first_child[node + 1]; ++v)
-      if (tree.is_leaf(v)) return true;
+    for (int32_t v = view.first_child[node]; v < view.first_child[node + 1]; ++v)
+      if (view.is_leaf(v)) return true;
     return false;
   }
 };
@@ -35,8 +35,8 @@ inline Query query_of(const CsrView& X, const float* row_scale, int64_t row) {
   return {X.indices + X.indptr[row], X.data + X.indptr[row], X.row_size(row), row_scale[row]};
 }
 
-// log eta of all children of `node`, whose own is `above`, into value[0 .. children).
-void family_log_probabilities(const Forest& forest, size_t tree, int32_t node, const Query& query, float above,
+// log eta of all children of `node` in tree t, whose own is `above`, into value[0 .. children).
+void family_log_probabilities(const Forest& forest, size_t t, int32_t node, const Query& query, float above,
                               float* value);
 
 }  // namespace longleaf

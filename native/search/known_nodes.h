@@ -20,53 +20,53 @@ class KnownNodes {
     path_.clear();
   }
 
-  // Evaluates the children of a node that is known itself; says how many there are.
-  int32_t evaluate(size_t tree, int32_t node) {
-    const Forest::Part& part = forest_->parts()[tree];
-    const int32_t begin = part.tree.first_child[node], size = part.tree.first_child[node + 1] - begin;
-    const float above = log_probability(tree, node);
+  // Evaluates the children of a node that is known itself; returns how many there are.
+  int32_t evaluate(size_t t, int32_t node) {
+    const Forest::Tree& tree = forest_->trees()[t];
+    const int32_t begin = tree.view.first_child[node], size = tree.view.first_child[node + 1] - begin;
+    const float above = log_probability(t, node);
     bool fresh;
-    int32_t& place = place_.find(part.first_node + node, fresh);
+    int32_t& place = place_.find(tree.first_node + node, fresh);
     place = int32_t(path_.size());
     path_.resize(path_.size() + size_t(size));
-    family_log_probabilities(*forest_, tree, node, query_, above, &path_[size_t(place)]);
+    family_log_probabilities(*forest_, t, node, query_, above, &path_[size_t(place)]);
     return size;
   }
 
-  bool has_children(size_t tree, int32_t node) const {
-    return place_.get(forest_->parts()[tree].first_node + node) != nullptr;
+  bool has_children(size_t t, int32_t node) const {
+    return place_.get(forest_->trees()[t].first_node + node) != nullptr;
   }
 
   // log eta of the children of a node, one after the other.
-  const float* children(size_t tree, int32_t node) const {
-    return &path_[size_t(*place_.get(forest_->parts()[tree].first_node + node))];
+  const float* children(size_t t, int32_t node) const {
+    return &path_[size_t(*place_.get(forest_->trees()[t].first_node + node))];
   }
 
   // log eta_v of a node whose family has been evaluated
-  float log_probability(size_t tree, int32_t node) const {
+  float log_probability(size_t t, int32_t node) const {
     if (node == 0) return 0.0f;
-    const Forest::Part& part = forest_->parts()[tree];
-    const int32_t parent = part.parent[node];
-    return children(tree, parent)[node - part.tree.first_child[parent]];
+    const Forest::Tree& tree = forest_->trees()[t];
+    const int32_t parent = tree.parent[node];
+    return children(t, parent)[node - tree.view.first_child[parent]];
   }
 
   // The uppermost node on the path to `leaf` whose children are not evaluated; -1 if all are.
-  int32_t first_unknown(size_t tree, int32_t leaf) const {
-    const Forest::Part& part = forest_->parts()[tree];
+  int32_t first_unknown(size_t t, int32_t leaf) const {
+    const Forest::Tree& tree = forest_->trees()[t];
     int32_t unknown = -1;
-    for (int32_t v = part.parent[leaf]; v >= 0; v = part.parent[v]) {
-      if (has_children(tree, v)) break;
+    for (int32_t v = tree.parent[leaf]; v >= 0; v = tree.parent[v]) {
+      if (has_children(t, v)) break;
       unknown = v;
     }
     return unknown;
   }
 
   // log eta of a label in a tree, every family on its path evaluated on demand; -inf where it has no leaf.
-  float label_log_probability(size_t tree, int32_t label, int64_t& evaluations) {
-    const int32_t leaf = forest_->parts()[tree].leaf[label];
+  float label_log_probability(size_t t, int32_t label, int64_t& evaluations) {
+    const int32_t leaf = forest_->trees()[t].leaf[label];
     if (leaf < 0) return -std::numeric_limits<float>::infinity();
-    for (int32_t missing; (missing = first_unknown(tree, leaf)) >= 0;) evaluations += evaluate(tree, missing);
-    return log_probability(tree, leaf);
+    for (int32_t missing; (missing = first_unknown(t, leaf)) >= 0;) evaluations += evaluate(t, missing);
+    return log_probability(t, leaf);
   }
 
  private:

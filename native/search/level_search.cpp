@@ -34,9 +34,9 @@ constexpr float kMargin = 1.5f;  // with several trees, a leaf this far (as a lo
 // As many as have families of leaves with twice k labels below, as a rule; no more than a beam.
 size_t nodes_to_begin_with(const Forest& forest, const SearchSettings& settings) {
   int64_t families = 0, leaves = 0;
-  for (const Forest::Part& part : forest.parts()) {
-    families += part.leaf_families;
-    leaves += part.leaves;
+  for (const Forest::Tree& tree : forest.trees()) {
+    families += tree.leaf_families;
+    leaves += tree.leaves;
   }
   const size_t first = std::max(kFirst, size_t(2 * int64_t(settings.k) * families / leaves + 1));
   return settings.beam > 0 ? std::min(first, size_t(settings.beam)) : first;
@@ -50,9 +50,9 @@ LevelSearch::LevelSearch(const Forest& forest, const SearchSettings& settings, c
       work_(work),
       first_(nodes_to_begin_with(forest, settings)),
       margin_(several() ? kMargin : 0.0f),
-      log_trees_(std::log(float(forest.parts().size()))),
-      waiting_(forest.parts().size()),
-      eta_(forest.parts().size()) {}
+      log_trees_(std::log(float(forest.trees().size()))),
+      waiting_(forest.trees().size()),
+      eta_(forest.trees().size()) {}
 
 std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_scale, std::span<const int64_t> rows,
                                           const Answers& answers) {
@@ -65,14 +65,16 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
     rows_[r].families.clear();
     rows_[r].evaluations = 0;
   }
-  const size_t trees = forest_.parts().size();
+  const size_t trees = forest_.trees().size();
   for (size_t t = 0; t < trees; ++t) look_around(t);
-  for (size_t r = 0; r < rows.size() && !work_.stopped(); ++r) {
+  for (size_t r = 0; r < rows.size(); ++r) {
+    work_.check();
     if (several()) add_up(r);
     if (bar_[r] == kNever && settings_.beam == 0) leave(r);
   }
   for (size_t t = 0; t < trees; ++t) look_further(t);
-  for (size_t r = 0; r < rows.size() && !work_.stopped(); ++r) {
+  for (size_t r = 0; r < rows.size(); ++r) {
+    work_.check();
     if (bar_[r] == kLeft) {
       left_.push_back(rows[r]);
     } else {
@@ -89,19 +91,19 @@ void LevelSearch::leave(size_t r) {
   rows_[r].values.clear();
 }
 
-void LevelSearch::look_around(size_t tree) {
-  waiting_[tree].clear();
+void LevelSearch::look_around(size_t t) {
+  waiting_[t].clear();
   expanded_.clear();
   for (size_t r = 0; r < bar_.size(); ++r) {
     rows_[r].best.start(settings_);
-    rows_[r].kept.assign(1, Open{{bound(tree, 0), 0}, 0.0f});
+    rows_[r].kept.assign(1, Open{{bound(t, 0), 0}, 0.0f});
   }
   for (size_t depth = 0;; ++depth) {
     take_the_best(depth);
     if (level_.empty()) return;
-    expand_level(tree, [&](const Visit& child, float key) {
+    expand_level(t, [&](const Visit& child, float key) {
       const auto dropped = keep_best(rows_[size_t(child.row)].kept, Open{{key, child.node}, child.value}, first_);
-      if (dropped) waiting_[tree].at(depth + 1).push_back({dropped->node, child.row, dropped->value});
+      if (dropped) waiting_[t].at(depth + 1).push_back({dropped->node, child.row, dropped->value});
     });
   }
 }
@@ -116,27 +118,27 @@ void LevelSearch::take_the_best(size_t depth) {
   if (settings_.beam > 0) expanded_.at(depth) = level_;
 }
 
-void LevelSearch::look_further(size_t tree) {
+void LevelSearch::look_further(size_t t) {
   next_.clear();
   if (several())  // a label must not count twice
     for (size_t r = 0; r < bar_.size(); ++r) rows_[r].best.start(settings_);
-  for (size_t depth = 0; depth < waiting_[tree].depths() || !next_.empty(); ++depth) {
+  for (size_t depth = 0; depth < waiting_[t].depths() || !next_.empty(); ++depth) {
     level_.swap(next_);
     next_.clear();
-    const std::vector<Visit>& waiting = waiting_[tree].at(depth);
+    const std::vector<Visit>& waiting = waiting_[t].at(depth);
     level_.insert(level_.end(), waiting.begin(), waiting.end());
-    std::erase_if(level_, [&](const Visit& visit) { return key_of(tree, visit) < bar_[size_t(visit.row)]; });
-    if (settings_.beam > 0) keep_the_beam(tree, depth);
-    expand_level(tree, [&](const Visit& child, float) { next_.push_back(child); });
+    std::erase_if(level_, [&](const Visit& visit) { return key_of(t, visit) < bar_[size_t(visit.row)]; });
+    if (settings_.beam > 0) keep_the_beam(t, depth);
+    expand_level(t, [&](const Visit& child, float) { next_.push_back(child); });
   }
 }
 
 // Leaves in level_ what is in the beam, with what was expanded at this depth.
-void LevelSearch::keep_the_beam(size_t tree, size_t depth) {
+void LevelSearch::keep_the_beam(size_t t, size_t depth) {
   ranked_.clear();
   const auto rank = [&](const std::vector<Visit>& visits, bool expanded) {
     for (const Visit& visit : visits)
-      if (const float key = key_of(tree, visit); key >= bar_[size_t(visit.row)])
+      if (const float key = key_of(t, visit); key >= bar_[size_t(visit.row)])
         ranked_.push_back({Open{{key, visit.node}, visit.value}, visit.row, expanded});
   };
   rank(level_, false);
@@ -155,35 +157,35 @@ void LevelSearch::keep_the_beam(size_t tree, size_t depth) {
 
 // Evaluates the families of level_, those of the same node one after the other.
 template <class Take>
-void LevelSearch::expand_level(size_t tree, Take take_inner) {
+void LevelSearch::expand_level(size_t t, Take take_inner) {
   std::sort(level_.begin(), level_.end(),
             [](const Visit& a, const Visit& b) { return a.node != b.node ? a.node < b.node : a.row < b.row; });
-  const TreeView& shape = forest_.parts()[tree].tree;
+  const TreeView& shape = forest_.trees()[t].view;
   for (const Visit& visit : level_) {
-    if (work_.stopped()) return;
-    const float key = key_of(tree, visit);
+    work_.check();
+    const float key = key_of(t, visit);
     if (!(key >= bar_[size_t(visit.row)]) || key == kNever) continue;
     if (shape.is_leaf(visit.node))  // a tree of nothing but its root
-      see_leaf(tree, visit, key);
+      see_leaf(t, visit, key);
     else
-      expand(tree, visit, take_inner);
+      expand(t, visit, take_inner);
   }
 }
 
 template <class Take>
-void LevelSearch::expand(size_t tree, const Visit& visit, Take take_inner) {
-  const Forest::Part& part = forest_.parts()[tree];
+void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
+  const Forest::Tree& tree = forest_.trees()[t];
   Row& row = rows_[size_t(visit.row)];
-  const int32_t begin = part.tree.first_child[visit.node], end = part.tree.first_child[visit.node + 1];
+  const int32_t begin = tree.view.first_child[visit.node], end = tree.view.first_child[visit.node + 1];
   value_.resize(size_t(end - begin));
-  family_log_probabilities(forest_, tree, visit.node, row.query, visit.value, value_.data());
+  family_log_probabilities(forest_, t, visit.node, row.query, visit.value, value_.data());
   row.evaluations += end - begin;
-  if (several() && part.has_a_leaf(visit.node)) row.families.push_back(part.first_node + visit.node);
+  if (several() && tree.has_a_leaf(visit.node)) row.families.push_back(tree.first_node + visit.node);
   for (int32_t v = begin; v < end; ++v) {
     const Visit child{v, visit.row, value_[size_t(v - begin)]};
-    const float key = key_of(tree, child);
-    if (part.tree.is_leaf(v))
-      see_leaf(tree, child, key);
+    const float key = key_of(t, child);
+    if (tree.view.is_leaf(v))
+      see_leaf(t, child, key);
     else if (key >= bar_[size_t(visit.row)] && key != kNever)
       take_inner(child, key);
   }
@@ -191,12 +193,12 @@ void LevelSearch::expand(size_t tree, const Visit& visit, Take take_inner) {
 
 // A leaf of one tree alone is an answer. One of several is kept. It also raises the bar: its label scores at least this
 // tree's share of the mean, so the k-th best share of one tree bounds the k-th score from below.
-void LevelSearch::see_leaf(size_t tree, const Visit& leaf, float key) {
+void LevelSearch::see_leaf(size_t t, const Visit& leaf, float key) {
   float& bar = bar_[size_t(leaf.row)];
   if (!(key >= bar - margin_) || key == kNever) return;
   Row& row = rows_[size_t(leaf.row)];
-  const int32_t label = forest_.parts()[tree].tree.label[leaf.node];
-  if (several()) row.values.push_back({label, int32_t(tree), leaf.value});
+  const int32_t label = forest_.trees()[t].view.label[leaf.node];
+  if (several()) row.values.push_back({label, int32_t(t), leaf.value});
   const float share = several() ? key - log_trees_ - rounding(key) : key;
   if (share < bar) return;
   row.best.offer(label, share);
@@ -260,10 +262,10 @@ bool LevelSearch::assume_the_most(size_t r, int32_t label) {
   const std::vector<int64_t>& families = rows_[r].families;
   bool complete = true;
   for (size_t t = 0; t < eta_.size(); ++t) {
-    const Forest::Part& part = forest_.parts()[t];
-    if (eta_[t] != kNever || part.leaf[label] < 0) continue;
+    const Forest::Tree& tree = forest_.trees()[t];
+    if (eta_[t] != kNever || tree.leaf[label] < 0) continue;
     complete = false;
-    const int64_t family = part.first_node + part.parent[part.leaf[label]];
+    const int64_t family = tree.first_node + tree.parent[tree.leaf[label]];
     const bool seen = std::binary_search(families.begin(), families.end(), family);
     eta_[t] = bar_[r] - (seen ? margin_ : 0.0f) - settings_.gain(label);
   }

@@ -19,8 +19,8 @@ class LevelSearch {
   // A union of trees, or a beam through several, ends by what one row has found: those are searched row by row. So is
   // who wants every label: there is no bar.
   static bool serves(const Forest& forest, const SearchSettings& settings) {
-    if (forest.parts()[0].leaves <= settings.k) return false;
-    return forest.parts().size() == 1 || (settings.beam == 0 && !settings.union_rule);
+    if (forest.trees()[0].leaves <= settings.k) return false;
+    return forest.trees().size() == 1 || (settings.beam == 0 && !settings.union_rule);
   }
 
   // Gives the rows that are left to be searched one by one.
@@ -72,19 +72,19 @@ class LevelSearch {
     int64_t evaluations;
   };
 
-  bool several() const { return forest_.parts().size() > 1; }
-  float bound(size_t tree, int32_t node) const { return settings_.bound(forest_.parts()[tree].first_node + node); }
-  float key_of(size_t tree, const Visit& visit) const { return visit.value + bound(tree, visit.node); }
+  bool several() const { return forest_.trees().size() > 1; }
+  float bound(size_t t, int32_t node) const { return settings_.bound(forest_.trees()[t].first_node + node); }
+  float key_of(size_t t, const Visit& visit) const { return visit.value + bound(t, visit.node); }
 
-  void look_around(size_t tree);
+  void look_around(size_t t);
   void take_the_best(size_t depth);
-  void look_further(size_t tree);
-  void keep_the_beam(size_t tree, size_t depth);
+  void look_further(size_t t);
+  void keep_the_beam(size_t t, size_t depth);
   template <class Take>
-  void expand_level(size_t tree, Take take_inner);
+  void expand_level(size_t t, Take take_inner);
   template <class Take>
-  void expand(size_t tree, const Visit& visit, Take take_inner);
-  void see_leaf(size_t tree, const Visit& leaf, float key);
+  void expand(size_t t, const Visit& visit, Take take_inner);
+  void see_leaf(size_t t, const Visit& leaf, float key);
   template <class Judge>
   void each_label(Row& row, Judge judge);
   float key_of_mean(int32_t label) const;

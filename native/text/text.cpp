@@ -1,40 +1,13 @@
 #include "text/text.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
-#include <exception>
-#include <system_error>
-#include <thread>
+#include <iterator>
+#include <stdexcept>
 
 namespace longleaf {
 namespace {
-
-// task(0) … task(n - 1), each on a thread of its own, the first on this one, and so are those for which the system has
-// no thread; the first exception comes back.
-template <class Task>
-void on_threads(std::size_t n, Task&& task) {
-  std::vector<std::exception_ptr> failures(n);
-  auto guarded = [&](std::size_t i) {
-    try {
-      task(i);
-    } catch (...) {
-      failures[i] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    std::size_t started = 1;
-    try {
-      for (; started < n; ++started) threads.emplace_back(guarded, started);
-    } catch (const std::system_error&) {}
-    guarded(0);
-    for (; started < n; ++started) guarded(started);
-  }
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
-}
 
 // Where each of n contiguous shares of about the same number of bytes begins, and the end.
 std::vector<std::size_t> shares(std::span<const std::string_view> texts, std::size_t n) {
@@ -71,25 +44,47 @@ TextCounter::TextCounter(const TextOptions& options, std::span<const std::uint32
     workers_.push_back({TextAnalyzer(options_, characters), {}, {}, {}, {}, {}, {}});
 }
 
-void TextCounter::add(std::span<const std::string_view> texts) {
-  constexpr std::size_t worth_a_thread = 1 << 15;
+// Whatever is interrupted halfway leaves a counter that nothing can be read from.
+template <class Step>
+void TextCounter::change(Step step) {
+  if (!whole_) throw std::logic_error("a text counter cannot be used again after an interruption or an error");
+  whole_ = false;
+  step();
+  whole_ = true;
+}
+
+void TextCounter::add(std::span<const std::string_view> texts, Work& work) {
+  constexpr std::size_t bytes_per_thread = 1 << 15;
   std::size_t bytes = 0;
   for (const auto& text : texts) bytes += text.size();
-  const std::size_t n = std::min(workers_.size(), bytes / worth_a_thread + 1);
+  const std::size_t n = std::min(workers_.size(), bytes / bytes_per_thread + 1);
   const std::vector<std::size_t> begins = shares(texts, n);
   std::vector<Chunk> chunks(n);
-  on_threads(n, [&](std::size_t i) {
-    chunks[i].worker = i;
-    count_texts(workers_[i], texts.subspan(begins[i], begins[i + 1] - begins[i]), chunks[i]);
+  change([&] {
+    work.for_each(std::int64_t(n), int(n), [&](std::int64_t share, int) {
+      const auto i = std::size_t(share);
+      chunks[i].worker = i;
+      count_texts(workers_[i], texts.subspan(begins[i], begins[i + 1] - begins[i]), chunks[i], work);
+    });
   });
   n_rows_ += static_cast<std::int64_t>(texts.size());
   if (keep_rows_) std::ranges::move(chunks, std::back_inserter(chunks_));
 }
 
-void TextCounter::count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk) const {
+std::size_t TextCounter::size() const {
+  std::size_t sum = 0;
+  for (const Chunk& chunk : chunks_) sum += chunk.entries.size();
+  for (const Worker& worker : workers_) sum += worker.document_frequency.size();
+  return sum;
+}
+
+void TextCounter::count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk,
+                              const Work& work) const {
   for (const auto& text : texts) {
+    work.check();
     worker.ids.clear();
     worker.analyzer.analyze(text, [&](std::string_view term) {
+      work.check();  // a text may be as long as a book, or a library
       if (options_.hashing) {
         worker.ids.push_back(hashed_column(term, options_.hashing));
       } else if (!fixed_) {
@@ -132,20 +127,26 @@ void TextCounter::count_row(Worker& worker, std::vector<TermCount>& entries) con
   }
 }
 
-void TextCounter::merge() {
+void TextCounter::merge(Work& work) {
   const std::size_t n_ids = options_.hashing ? options_.hashing : vocabulary().size();
   workers_[0].document_frequency.resize(n_ids);  // it may have seen no text at all
   workers_[0].term_frequency.resize(n_ids);
-  for (std::size_t i = 1; i < workers_.size(); ++i) absorb(workers_[i]);
+  change([&] {
+    work.run([&] {
+      for (std::size_t i = 1; i < workers_.size(); ++i) absorb(workers_[i], work);
+    });
+  });
 }
 
-void TextCounter::absorb(Worker& other) {
+void TextCounter::absorb(Worker& other, const Work& work) {
   Worker& first = workers_[0];
   const std::size_t n = other.document_frequency.size();
   if (!options_.hashing) {
     other.merged.resize(n);
-    for (std::uint32_t id = 0; id < n; ++id)
+    for (std::uint32_t id = 0; id < n; ++id) {
+      work.check();
       other.merged[id] = first.vocabulary.find_or_add(other.vocabulary[id], other.vocabulary.hash(id));
+    }
     first.document_frequency.resize(first.vocabulary.size());
     first.term_frequency.resize(first.vocabulary.size());
   }
@@ -160,24 +161,28 @@ void TextCounter::absorb(Worker& other) {
 }
 
 // UTF-8 sorts as its code points do. Most comparisons are settled by the first eight bytes, as one number.
-void TextCounter::sort(std::span<std::uint32_t> ids) const {
+void TextCounter::sort(std::span<std::uint32_t> ids, Work& work) const {
   struct Key {
     std::uint64_t first;
     std::uint32_t id;
   };
   const Vocabulary& terms = vocabulary();
   auto before = [&](const Key& a, const Key& b) {
+    work.check();
     return a.first != b.first ? a.first < b.first : terms[a.id] < terms[b.id];
   };
   const std::size_t n = workers_.size();
   auto begin = [&](std::size_t share) { return static_cast<std::ptrdiff_t>(ids.size() * share / n); };
   std::vector<Key> keys(ids.size());
-  on_threads(n, [&](std::size_t i) {
+  work.for_each(std::int64_t(n), int(n), [&](std::int64_t share, int) {
+    const auto i = std::size_t(share);
     for (auto k = begin(i); k < begin(i + 1); ++k) keys[k] = {first_bytes(terms[ids[k]]), ids[k]};
     std::sort(keys.begin() + begin(i), keys.begin() + begin(i + 1), before);
   });
-  for (std::size_t i = 1; i < n; ++i)
-    std::inplace_merge(keys.begin(), keys.begin() + begin(i), keys.begin() + begin(i + 1), before);
+  work.run([&] {
+    for (std::size_t i = 1; i < n; ++i)
+      std::inplace_merge(keys.begin(), keys.begin() + begin(i), keys.begin() + begin(i + 1), before);
+  });
   std::ranges::transform(keys, ids.begin(), &Key::id);
 }
 
@@ -197,17 +202,10 @@ void TextCounter::renumber(Chunk& chunk, std::span<const std::int32_t> columns) 
   chunk.entries.resize(to);
 }
 
-// A single text is one chunk, and starting a thread would cost more than all of its work.
-std::size_t TextCounter::threads_for_chunks() const {
-  return std::clamp<std::size_t>(chunks_.size(), 1, workers_.size());
-}
-
 // Says where each chunk's rows and entries go in the matrix; returns the number of all entries.
-std::int64_t TextCounter::lay_out(std::span<const std::int32_t> columns) {
-  std::atomic<std::size_t> next = 0;
-  on_threads(threads_for_chunks(), [&](std::size_t) {
-    for (std::size_t i; (i = next++) < chunks_.size();) renumber(chunks_[i], columns);
-  });
+std::int64_t TextCounter::lay_out(std::span<const std::int32_t> columns, Work& work) {
+  work.for_each(std::int64_t(chunks_.size()), int(workers_.size()),
+                [&](std::int64_t i, int) { renumber(chunks_[std::size_t(i)], columns); });
   std::int64_t n_rows = 0, n_entries = 0;
   for (Chunk& chunk : chunks_) {
     chunk.first_row = n_rows;
@@ -218,30 +216,35 @@ std::int64_t TextCounter::lay_out(std::span<const std::int32_t> columns) {
   return n_entries;
 }
 
-TextRows TextCounter::rows(const RowWeighting& weighting) {
-  const std::int64_t n_entries = lay_out(weighting.columns);
+TextRows TextCounter::rows(const RowWeighting& weighting, Work& work) {
+  TextRows out;
+  change([&] { out = weighted_rows(weighting, work); });
+  return out;
+}
+
+TextRows TextCounter::weighted_rows(const RowWeighting& weighting, Work& work) {
+  const std::int64_t n_entries = lay_out(weighting.columns, work);
   TextRows out{n_rows_, n_entries, std::make_unique_for_overwrite<std::int64_t[]>(n_rows_ + 1),
                std::make_unique_for_overwrite<std::int32_t[]>(n_entries),
                std::make_unique_for_overwrite<float[]>(n_entries)};
   out.indptr[0] = 0;
-  std::atomic<std::size_t> next = 0;
-  on_threads(threads_for_chunks(), [&](std::size_t) {
-    for (std::size_t i; (i = next++) < chunks_.size();) {
-      fill(chunks_[i], weighting, out);
-      chunks_[i].entries = {};  // as the matrix fills, the counts go
-    }
+  work.for_each(std::int64_t(chunks_.size()), int(workers_.size()), [&](std::int64_t i, int) {
+    Chunk& chunk = chunks_[std::size_t(i)];
+    fill(chunk, weighting, out, work);
+    chunk.entries = {};  // as the matrix fills, the counts go
   });
   chunks_.clear();
   return out;
 }
 
 // Sums in double and in order of columns, so that the bits depend on nothing but the row.
-void TextCounter::fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out) const {
+void TextCounter::fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out, const Work& work) const {
   std::vector<std::uint64_t> row;  // column and count in one number, to sort
   std::vector<double> values;
   std::int64_t at = chunk.first_entry;
   std::size_t begin = 0;
   for (std::size_t r = 0; r < chunk.row_ends.size(); begin = chunk.row_ends[r++]) {
+    work.check();
     row.clear();
     for (std::size_t i = begin; i < chunk.row_ends[r]; ++i) {
       const auto [column, count] = chunk.entries[i];

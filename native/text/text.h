@@ -6,7 +6,8 @@
 // Out:     terms in order of code points, document frequencies, and rows in CSR form.
 //
 // Every thread counts a contiguous share of each batch with a vocabulary of its own. The vocabularies are
-// merged at the end and the terms sorted, so the result does not depend on how the rows were shared.
+// merged at the end and the terms sorted, so the result does not depend on how the rows were shared. An exception, and
+// Interrupted is one, leaves a counter that refuses everything else.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/parallel.h"
 #include "text/analyzer.h"
 #include "text/vocabulary.h"
 
@@ -23,7 +25,7 @@ namespace longleaf {
 enum class Norm : int { none, l1, l2 };
 
 struct TextRows {
-  std::int64_t n_rows, n_entries;
+  std::int64_t n_rows = 0, n_entries = 0;
   std::unique_ptr<std::int64_t[]> indptr;
   std::unique_ptr<std::int32_t[]> indices;
   std::unique_ptr<float[]> data;
@@ -42,18 +44,19 @@ class TextCounter {
   // matter). Rows are kept only if asked for.
   TextCounter(const TextOptions& options, std::span<const std::uint32_t> characters,
               std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows);
-  void add(std::span<const std::string_view> texts);
+  void add(std::span<const std::string_view> texts, Work& work);
   std::int64_t n_rows() const { return n_rows_; }
+  std::size_t size() const;  // entries of the rows that are kept, and terms that were counted
 
-  void merge();  // once, after the last text and before what follows
+  void merge(Work& work);  // once, after the last text and before what follows
   std::span<const std::int64_t> document_frequency() const { return workers_[0].document_frequency; }
   std::span<const std::int64_t> term_frequency() const { return workers_[0].term_frequency; }
   std::size_t n_ids() const {  // what the kept rows may hold
     return options_.hashing ? options_.hashing : fixed_ ? fixed_->size() : vocabulary().size();
   }
   const Vocabulary& vocabulary() const { return workers_[0].vocabulary; }
-  void sort(std::span<std::uint32_t> ids) const;  // by term, in order of code points
-  TextRows rows(const RowWeighting& weighting);   // gives the kept rows away
+  void sort(std::span<std::uint32_t> ids, Work& work) const;  // by term, in order of code points
+  TextRows rows(const RowWeighting& weighting, Work& work);   // which are not kept any longer
 
  private:
   struct TermCount {
@@ -73,17 +76,20 @@ class TextCounter {
     std::vector<TermCount> entries;
     std::int64_t first_row = 0, first_entry = 0;
   };
-  void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk) const;
+  void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk, const Work& work) const;
   void count_row(Worker& worker, std::vector<TermCount>& entries) const;
-  void absorb(Worker& other);
+  void absorb(Worker& other, const Work& work);
   void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
-  std::size_t threads_for_chunks() const;
-  std::int64_t lay_out(std::span<const std::int32_t> columns);
-  void fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out) const;
+  std::int64_t lay_out(std::span<const std::int32_t> columns, Work& work);
+  TextRows weighted_rows(const RowWeighting& weighting, Work& work);
+  template <class Step>
+  void change(Step step);
+  void fill(const Chunk& chunk, const RowWeighting& weighting, TextRows& out, const Work& work) const;
 
   TextOptions options_;
   std::shared_ptr<const Vocabulary> fixed_;
   bool keep_rows_;
+  bool whole_ = true;
   std::int64_t n_rows_ = 0;
   std::vector<Worker> workers_;
   std::vector<Chunk> chunks_;

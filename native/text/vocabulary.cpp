@@ -25,7 +25,7 @@ std::uint32_t murmur3(std::string_view bytes) {
 
 Vocabulary::Vocabulary() { resize(64); }
 
-Vocabulary::Vocabulary(std::span<const char> bytes, std::span<const std::int64_t> offsets) {
+Vocabulary::Vocabulary(std::span<const char> bytes, std::span<const std::int64_t> offsets, const Work& work) {
   const bool rises = offsets.empty() || (offsets.front() == 0 && std::ranges::is_sorted(offsets));
   if (!rises || (!offsets.empty() && offsets.back() > static_cast<std::int64_t>(bytes.size())))
     throw std::invalid_argument("the offsets of a vocabulary must rise from 0 to at most the number of its bytes.");
@@ -34,6 +34,7 @@ Vocabulary::Vocabulary(std::span<const char> bytes, std::span<const std::int64_t
   bytes_.reserve(bytes.size());
   terms_.reserve(n);
   for (std::size_t i = 0; i < n; ++i) {
+    work.check();
     const auto length = static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
     if (find_or_add({bytes.data() + offsets[i], length}) != i)
       throw std::invalid_argument("the terms of a vocabulary must differ from each other.");

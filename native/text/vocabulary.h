@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/parallel.h"
+
 namespace longleaf {
 
 // MurmurHash3 (x86, 32 bits, seed 0; Austin Appleby, public domain): scikit-learn's choice for feature hashing.
@@ -18,7 +20,7 @@ class Vocabulary {
 
   Vocabulary();
   // Term i is bytes[offsets[i] .. offsets[i + 1]); the offsets start at 0 and never fall.
-  Vocabulary(std::span<const char> bytes, std::span<const std::int64_t> offsets);
+  Vocabulary(std::span<const char> bytes, std::span<const std::int64_t> offsets, const Work& work);
   std::uint32_t find(std::string_view term) const;  // absent if it is not there
   std::uint32_t find_or_add(std::string_view term) { return find_or_add(term, murmur3(term)); }
   std::uint32_t find_or_add(std::string_view term, std::uint32_t hash);

@@ -29,18 +29,17 @@
 
 #include "base/kernels.h"
 #include "base/random.h"
-#include "search/forest.h"
 #include "train/unit_rows.h"
 
 namespace longleaf {
 
 namespace {
 
-// One thread's workplace, reused from unit to unit.
+// What one thread trains units with, reused from unit to unit.
 class UnitTrainer {
  public:
   UnitTrainer(const TrainingData& data, const TrainSettings& settings, const ChunkPlan& plan, const Work& work)
-      : data_(data), settings_(settings), plan_(plan), work_(work), rows_(data, settings) {}
+      : data_(data), settings_(settings), plan_(plan), work_(work), rows_(data, settings, work) {}
 
   void train(const Unit& unit, std::vector<ChunkEntries>& chunks, std::vector<float>& bias, TrainReport& report) {
     rows_.gather(unit);
@@ -78,7 +77,7 @@ class UnitTrainer {
 
   // The margins of the weights that training goes on from: [row][node of the unit].
   void find_initial_margins(const Unit& unit) {
-    const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
+    const ChunkView& chunks = *data_.initial;
     const size_t width = unit.nodes.size();
     initial_margin_.resize(rows_.size() * width);
     size_t first = 0;
@@ -86,6 +85,7 @@ class UnitTrainer {
       check_chunk(chunks, c);
       const Chunk chunk = chunk_at(chunks, c);
       for (size_t i = 0; i < rows_.size(); ++i) {
+        work_.check();
         const int32_t row = rows_.original(i);
         const int64_t begin = data_.X.indptr[row], size = data_.X.row_size(row);
         float* margin = &initial_margin_[i * width + first];
@@ -132,7 +132,7 @@ class UnitTrainer {
     patience_.assign(rows_.size(), 0);
     std::fill_n(settled_gap_, kLanes, 0.0f);
     random_ = Random(settings_.seed, (uint64_t(block.front()) << 1) | 1);
-    for (int epoch = 0; !work_.stopped(); ++epoch) {  // stopped: what is trained so far will be thrown away
+    for (int epoch = 0;; ++epoch) {
       if (epoch == settings_.max_epochs) {
         ++report.unfinished;
         break;
@@ -172,6 +172,7 @@ class UnitTrainer {
     const size_t visits = order.size();
     const float bias_value = rows_.bias_value();
     for (size_t j = 0; j < visits; ++j) {
+      work_.check();
       const size_t i = size_t(order[j]);
       if (j + 2 < visits) prefetch_row(size_t(order[j + 2]));
       if (j + 1 < visits) prefetch_weights(size_t(order[j + 1]));
@@ -252,7 +253,7 @@ class UnitTrainer {
 
   // Whether any of the block's nodes starts with a weight of this feature.
   bool has_initial(int32_t feature) const {
-    const ChunkView& chunks = data_.initial->parts()[size_t(data_.initial_tree)].chunks;
+    const ChunkView& chunks = *data_.initial;
     return std::any_of(block_chunks_.begin(), block_chunks_.end(),
                        [&](int32_t c) { return has_feature(chunk_at(chunks, c), feature); });
   }
@@ -293,7 +294,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
   std::vector<ChunkEntries> chunks(size_t(plan.last_chunk - plan.first_chunk));
   std::vector<PackedChunk> packed(chunks.size());
   std::vector<float> bias(size_t(last_node - first_node), 0.0f);
-  const ChunkView* initial = data.initial ? &data.initial->parts()[size_t(data.initial_tree)].chunks : nullptr;
+  const ChunkView* initial = data.initial;
   if (initial) std::copy(initial->bias + first_node, initial->bias + last_node, bias.begin());
   double total = 0;
   for (const Unit& unit : units) total += unit.cost;
@@ -318,11 +319,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
     }
     work.add(unit.cost / total);
   });
-  for (const TrainReport& part : reports) {
-    report.epochs += part.epochs;
-    report.row_visits += part.row_visits;
-    report.unfinished += part.unfinished;
-  }
+  for (const TrainReport& of_thread : reports) report.add(of_thread);
   return join_chunks({plan.node.begin() + plan.first_chunk, plan.node.begin() + plan.last_chunk + 1}, std::move(packed),
                      std::move(bias), settings.weight_bits);
 }

@@ -15,9 +15,10 @@ constexpr size_t kRun = 8;
 
 }  // namespace
 
-UnitRows::UnitRows(const TrainingData& data, const TrainSettings& settings)
+UnitRows::UnitRows(const TrainingData& data, const TrainSettings& settings, const Work& work)
     : data_(data),
       settings_(settings),
+      work_(work),
       local_row_(size_t(data.X.rows), -1),
       local_feature_(size_t(data.X.cols)),
       present_(data.X.cols) {}
@@ -76,6 +77,7 @@ size_t UnitRows::entries() const {
 void UnitRows::number_features() {
   const CsrView& X = data_.X;
   for (size_t i = 0; i < rows_.size(); ++i) {
+    work_.check();
     prefetch_row(X.indices, i + kAhead);
     for (int64_t j = X.indptr[rows_[i]]; j < X.indptr[rows_[i] + 1]; ++j) present_.add(X.indices[j]);
   }
@@ -122,6 +124,7 @@ void UnitRows::make_room() {
 
 void UnitRows::copy_row(size_t i) {
   const CsrView& X = data_.X;
+  work_.check();
   prefetch_row(X.data, i + kAhead);
   const int32_t row = rows_[i];
   const float scale = data_.row_scale[row];

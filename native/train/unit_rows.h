@@ -1,9 +1,9 @@
 // The rows of one unit of training, copied together.
 #pragma once
 
-#include "base/core.h"
 #include "base/feature_set.h"
 #include "files/huge.h"
+#include "train/train.h"
 #include "train/units.h"
 
 namespace longleaf {
@@ -12,7 +12,7 @@ namespace longleaf {
 // kept of them is no longer than it must be.
 class UnitRows {
  public:
-  UnitRows(const TrainingData& data, const TrainSettings& settings);
+  UnitRows(const TrainingData& data, const TrainSettings& settings, const Work& work);
 
   void gather(const Unit& unit);
 
@@ -70,6 +70,7 @@ class UnitRows {
 
   const TrainingData& data_;
   const TrainSettings& settings_;
+  const Work& work_;
   std::vector<int32_t> rows_, features_;
   std::vector<int32_t> local_row_,
       local_feature_;  // the numbers here, of all rows and features; of lone ones, in lone_

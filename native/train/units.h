@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "base/core.h"
+#include "train/train.h"
 
 namespace longleaf {
 

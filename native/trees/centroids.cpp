@@ -3,8 +3,8 @@
 #include <cmath>
 #include <memory>
 
-#include "base/core.h"
 #include "base/feature_set.h"
+#include "trees/trees.h"
 
 namespace longleaf {
 
@@ -39,6 +39,7 @@ LabelCentroids label_centroids(const CsrView& X, const float* row_scale, const C
       sum.present.clear();
       sum.used.clear();
       for (int64_t i = labels_to_rows.indptr[label]; i < labels_to_rows.indptr[label + 1]; ++i) {
+        work.check();
         const int64_t row = labels_to_rows.indices[i];
         for (int64_t j = X.indptr[row]; j < X.indptr[row + 1]; ++j) {
           float& total = sum.total[X.indices[j]];

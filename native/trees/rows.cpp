@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/core.h"
+#include "trees/trees.h"
 
 namespace longleaf {
 
-NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree) {
+NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree, const Work& work) {
   std::vector<int32_t> parent(tree.nodes, -1), leaf(labels.cols, -1);
   for (int64_t v = 0; v < tree.nodes; ++v) {
     for (int32_t c = tree.first_child[v]; c < tree.first_child[v + 1]; ++c) parent[c] = int32_t(v);
@@ -16,6 +16,7 @@ NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree) {
   // visits every node that holds a row, once: up from each leaf until a node that this row has marked already
   std::vector<int64_t> mark(tree.nodes, -1);
   auto for_each_node = [&](int64_t row, auto&& visit) {
+    work.check();
     mark[0] = row;
     visit(0);
     for (int64_t j = labels.indptr[row]; j < labels.indptr[row + 1]; ++j)

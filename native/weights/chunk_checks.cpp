@@ -1,12 +1,12 @@
-// What is read from model files and must be sound before it is used: see ChunkView in core.h for the layout.
+// What is read from model files and must be sound before it is used: see ChunkView in weights.h for the layout.
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "base/core.h"
 #include "base/slots.h"
+#include "weights/weights.h"
 
 namespace longleaf {
 

@@ -1,18 +1,16 @@
-// The layout of a tree's weights: see ChunkView in core.h.
+// The layout of a tree's weights: see ChunkView in weights.h.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "base/core.h"
 #include "base/slots.h"
+#include "weights/weights.h"
 
 namespace longleaf {
 
 namespace {
-
-constexpr int kSpareBytes = 8;  // the kernels read eight codes at a time
 
 // What the codes of a chunk stand for: levels from the smallest to the largest magnitude, in equal steps of the bits
 // of a float, which are log2 to within 0.0861. If the largest is r times the smallest, a weight is off by half a step,

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/core.h"
 #include "base/slots.h"
+#include "weights/weights.h"
 
 namespace longleaf {
 

@@ -4,7 +4,7 @@
 // other tree's chunks. One whose nodes are exactly an old chunk's is copied byte by byte; the rest are packed anew.
 #include <algorithm>
 
-#include "base/core.h"
+#include "weights/weights.h"
 
 namespace longleaf {
 

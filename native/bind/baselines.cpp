@@ -1,4 +1,4 @@
-// Trees that split rows by nDCG, as Python calls them.
+// Sparse separators and trees that split rows by nDCG, as Python calls them.
 #include "bind/bind.h"
 
 #include <nanobind/stl/string.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/core.h"
+#include "baselines/baselines.h"
 
 using namespace nb::literals;
 
@@ -15,17 +15,17 @@ namespace longleaf::python {
 
 namespace {
 
-// Labels within their number, each worth something.
-void check_worth(const In<int64_t>& indptr, const In<int32_t>& labels, const In<double>& worth) {
+// Labels within their number, each of some gain.
+void check_gain(const In<int64_t>& indptr, const In<int32_t>& labels, const In<double>& gain) {
   const int64_t rows = int64_t(indptr.shape(0)) - 1, size = int64_t(labels.shape(0));
   const int64_t* begin = indptr.data();
   if (rows < 0 || begin[0] != 0 || begin[rows] != size || !std::is_sorted(begin, begin + rows + 1))
     throw std::invalid_argument("labels must be a well-formed CSR matrix");
-  const auto outside = [&](int32_t label) { return label < 0 || size_t(label) >= worth.shape(0); };
+  const auto outside = [&](int32_t label) { return label < 0 || size_t(label) >= gain.shape(0); };
   if (std::any_of(labels.data(), labels.data() + size, outside))
-    throw std::invalid_argument("labels must be below the number of labels in worth");
-  if (std::any_of(worth.data(), worth.data() + worth.shape(0), [](double w) { return !std::isfinite(w) || w <= 0; }))
-    throw std::invalid_argument("worth must be finite and above 0");
+    throw std::invalid_argument("labels must be below the number of labels in gain");
+  if (std::any_of(gain.data(), gain.data() + gain.shape(0), [](double g) { return !std::isfinite(g) || g <= 0; }))
+    throw std::invalid_argument("gain must be finite and above 0");
 }
 
 nb::tuple py_separate(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features, In<float> row_scale,
@@ -35,21 +35,25 @@ nb::tuple py_separate(In<int64_t> indptr, In<int32_t> indices, In<float> data, i
   if (sides.shape(0) + 1 != indptr.shape(0) || row_scale.shape(0) != sides.shape(0))
     throw std::invalid_argument("sides and row_scale must have an element per row");
   Separator out;
-  {
-    nb::gil_scoped_release release;
-    out = separate(csr(indptr, indices, data.data(), features), row_scale.data(), sides.data(),
-                   {cost_off, cost_on, bias, tolerance, max_epochs, seed});
-  }
+  const CsrView X = csr(indptr, indices, data.data(), features);
+  run_watched(indices.shape(0), [&](Work& work) {
+    work.run([&] {
+      out = separate(X, row_scale.data(), sides.data(), {cost_off, cost_on, bias, tolerance, max_epochs, seed}, work);
+    });
+  });
   return nb::make_tuple(to_numpy(std::move(out.feature)), to_numpy(std::move(out.weight)), out.bias);
 }
 
-Out<uint8_t> py_ndcg_sides(In<int64_t> label_indptr, In<int32_t> label_indices, In<double> worth, In<uint8_t> sides) {
-  check_worth(label_indptr, label_indices, worth);
+Out<uint8_t> py_ndcg_sides(In<int64_t> label_indptr, In<int32_t> label_indices, In<double> gain, In<uint8_t> sides) {
+  check_gain(label_indptr, label_indices, gain);
   if (sides.shape(0) + 1 != label_indptr.shape(0) ||
       std::any_of(sides.data(), sides.data() + sides.shape(0), [](uint8_t side) { return side > 1; }))
     throw std::invalid_argument("sides must have a 0 or 1 per row");
-  const CsrView labels = csr(label_indptr, label_indices, nullptr, int64_t(worth.shape(0)));
-  return to_numpy(ndcg_sides(labels, worth.data(), sides.data()));
+  const CsrView labels = csr(label_indptr, label_indices, nullptr, int64_t(gain.shape(0)));
+  std::vector<uint8_t> out;
+  run_watched(label_indices.shape(0),
+              [&](Work& work) { work.run([&] { out = ndcg_sides(labels, gain.data(), sides.data(), work); }); });
+  return to_numpy(std::move(out));
 }
 
 nb::dict to_dict(NdcgTreeArrays tree) {
@@ -68,11 +72,11 @@ nb::dict to_dict(NdcgTreeArrays tree) {
 }
 
 nb::list py_grow_ndcg_trees(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t features,
-                            In<float> row_scale, In<int64_t> label_indptr, In<int32_t> label_indices, In<double> worth,
+                            In<float> row_scale, In<int64_t> label_indptr, In<int32_t> label_indices, In<double> gain,
                             In<uint64_t> seeds, int64_t max_leaf, int64_t max_labels, double C, float bias,
                             double tolerance, int max_epochs, int threads, nb::object progress) {
   py_check_csr(indptr, indices, data, features, "X");
-  check_worth(label_indptr, label_indices, worth);
+  check_gain(label_indptr, label_indices, gain);
   const size_t rows = indptr.shape(0) - 1;
   if (label_indptr.shape(0) != rows + 1 || row_scale.shape(0) != rows ||
       rows > size_t(std::numeric_limits<int32_t>::max()))
@@ -80,8 +84,8 @@ nb::list py_grow_ndcg_trees(In<int64_t> indptr, In<int32_t> indices, In<float> d
   if (max_leaf < 1 || max_labels < 1) throw std::invalid_argument("max_leaf and max_labels must be at least 1");
   std::vector<NdcgTreeArrays> trees;
   PythonWork(std::move(progress)).run([&](Work& work) {
-    const CsrView labels = csr(label_indptr, label_indices, nullptr, int64_t(worth.shape(0)));
-    const NdcgData task{csr(indptr, indices, data.data(), features), row_scale.data(), labels, worth.data()};
+    const CsrView labels = csr(label_indptr, label_indices, nullptr, int64_t(gain.shape(0)));
+    const NdcgData task{csr(indptr, indices, data.data(), features), row_scale.data(), labels, gain.data()};
     trees = grow_ndcg_trees(task, {seeds.data(), seeds.shape(0)},
                             {max_leaf, max_labels, C, bias, tolerance, max_epochs, threads}, work);
   });
@@ -112,7 +116,7 @@ class PyNdcgForest {
     std::vector<int32_t> labels(rows * size_t(k));
     std::vector<float> scores(labels.size());
     std::vector<int64_t> candidates(rows);
-    PythonWork(nb::none()).run([&](Work& work) {
+    PythonWork().run([&](Work& work) {
       const CsrView X = csr(indptr, indices, data.data(), forest_.means.cols);
       ndcg_top_k(forest_, {X, row_scale.data(), unit_scale.data()}, {k, alpha, gamma, threads}, work, labels.data(),
                  scores.data(), candidates.data());
@@ -168,15 +172,15 @@ class PyNdcgForest {
 
 }  // namespace
 
-void bind_ndcg(nb::module_& m) {
+void bind_baselines(nb::module_& m) {
   m.def("separate", &py_separate, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "features"_a,
         "row_scale"_a.noconvert(), "sides"_a.noconvert(), nb::kw_only(), "cost_off"_a, "cost_on"_a, "bias"_a,
         "tolerance"_a, "max_epochs"_a, "seed"_a);
-  m.def("ndcg_sides", &py_ndcg_sides, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
-        "worth"_a.noconvert(), "sides"_a.noconvert());
+  m.def("ndcg_sides", &py_ndcg_sides, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "gain"_a.noconvert(),
+        "sides"_a.noconvert());
   m.def("grow_ndcg_trees", &py_grow_ndcg_trees, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, "row_scale"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
-        "worth"_a.noconvert(), "seeds"_a.noconvert(), nb::kw_only(), "max_leaf"_a, "max_labels"_a, "C"_a, "bias"_a,
+        "gain"_a.noconvert(), "seeds"_a.noconvert(), nb::kw_only(), "max_leaf"_a, "max_labels"_a, "C"_a, "bias"_a,
         "tolerance"_a, "max_epochs"_a, "threads"_a, "progress"_a.none() = nb::none());
   nb::class_<PyNdcgForest>(m, "NdcgForest")
       .def(nb::init<nb::list, In<int64_t>, In<int32_t>, In<float>, int64_t>(), "trees"_a, "mean_indptr"_a.noconvert(),
