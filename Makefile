@@ -32,6 +32,7 @@ test: lint types unit sanitize
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(shell find native -name '*.h' -o -name '*.cpp')
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -58,7 +59,7 @@ CHECKED := .venv-sanitize
 $(CHECKED)/.installed: pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES)
 	$(PYTHON) -m venv $(CHECKED)
 	$(CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
-		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=ON
+		-C build-dir=build/sanitize -C cmake.define.LONGLEAF_SANITIZE=address
 	touch $@
 
 sanitize: $(CHECKED)/.installed

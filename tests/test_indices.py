@@ -160,7 +160,7 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
     centroids = _core.label_centroids(
         *rows.csr, FEATURES, rows.scale, by_label.indptr.astype(np.int64), by_label.indices, 1
     )
-    worth, sides = np.ones(LABELS), np.zeros(ROWS, np.uint8)
+    gain, sides = np.ones(LABELS), np.zeros(ROWS, np.uint8)
     y = {"label_indptr": y_indptr, "label_indices": y_indices}
     separator = {"cost_off": 1.0, "cost_on": 1.0, "bias": 1.0, "tolerance": 0.1, "max_epochs": 2}
     return {
@@ -206,12 +206,12 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
             | {"tree": 0, "origin": np.arange(tree.n_nodes), "bias": model.weights_[0]["bias"], "threads": 1},
         ),
         "separate": (_core.separate, scaled | separator | {"features": FEATURES, "sides": sides, "seed": 1}),
-        "ndcg_sides": (_core.ndcg_sides, y | {"worth": worth, "sides": sides}),
+        "ndcg_sides": (_core.ndcg_sides, y | {"gain": gain, "sides": sides}),
         "grow_ndcg_trees": (
             _core.grow_ndcg_trees,
             scaled
             | y
-            | {"features": FEATURES, "worth": worth, "seeds": np.ones(1, np.uint64), "max_leaf": 5}
+            | {"features": FEATURES, "gain": gain, "seeds": np.ones(1, np.uint64), "max_leaf": 5}
             | {"max_labels": 5, "C": 1.0, "bias": 1.0, "tolerance": 0.1, "max_epochs": 2, "threads": 1},
         ),
         "format_xmlc": (

@@ -34,9 +34,20 @@ def format_xmlc(
 ) -> bytes: ...
 
 CsrArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in native/core.h, by their names
+WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in native/weights/weights.h, by their names
 
+LANES: int  # classifiers that are trained together
 CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
+PAGE_FEATURES: int  # features of a page, whose bitmap is an element of ``page_words``
+WORD_FEATURES: int  # features of a word; a page has as many words
+WORD_NUMBERS: int  # elements of ``words`` that make a word: its bitmap's two halves, and where its block begins
+SPARE_BYTES: int  # what follows the bytes of the last chunk
+CHUNK_BYTES: int  # of a chunk in ``node``, ``dense``, ``word``, ``byte`` and ``weights``
+LEVEL_BYTES: int  # of a chunk in ``low`` and ``step``, if weights have 8 bits
+PAGE_BYTES: int  # of a page of a chunk in ``page_words`` and ``page_first``
+ENTRY_BYTES: int  # of a weight until it is packed: feature, child and value
+ROW_BYTES: int  # what the solver keeps of a row besides its features, and without what it keeps per lane
+ROW_LANE_BYTES: int  # and per lane: side, dual variable and move
 
 def simd() -> str: ...
 def set_scratch(folder: str, smallest: int) -> None: ...  # working arrays of so many bytes go to files there
@@ -132,7 +143,7 @@ def separate(
 def ndcg_sides(
     label_indptr: NDArray[np.int64],
     label_indices: NDArray[np.int32],
-    worth: NDArray[np.float64],
+    gain: NDArray[np.float64],
     sides: NDArray[np.uint8],
 ) -> NDArray[np.uint8]: ...
 def grow_ndcg_trees(
@@ -143,7 +154,7 @@ def grow_ndcg_trees(
     row_scale: NDArray[np.float32],
     label_indptr: NDArray[np.int64],
     label_indices: NDArray[np.int32],
-    worth: NDArray[np.float64],
+    gain: NDArray[np.float64],
     seeds: NDArray[np.uint64],
     *,
     max_leaf: int,
@@ -154,7 +165,7 @@ def grow_ndcg_trees(
     max_epochs: int,
     threads: int,
     progress: Callable[[float], None] | None = None,
-) -> list[dict[str, NDArray[Any]]]: ...  # the arrays of NdcgTreeArrays in native/core.h, by their names
+) -> list[dict[str, NDArray[Any]]]: ...  # the arrays of NdcgTreeArrays in native/baselines/baselines.h, by their names
 
 class NdcgForest:
     """Trees that split by nDCG, checked and ready to search; keeps the arrays alive."""

@@ -162,7 +162,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.trains_by_units:
                 kind = type(self).__name__
-                raise ValueError(f"{name} must be None for {kind}, whose training cannot be split into units.")
+                raise ValueError(f"{name} must be None for {kind}, whose training cannot be divided.")
         if y is None:
             raise ValueError(
                 f"y must hold the labels of every row: {self.kind.upper()} requires y to be passed, "

@@ -107,7 +107,7 @@ def test_a_checkpoint_serves_one_training_at_a_time(tmp_path):
 def test_models_that_cannot_resume_say_so(tmp_path, model):
     name = type(model).__name__
     with pytest.raises(
-        ValueError, match=f"checkpoint must be None for {name}, whose training cannot be split into units."
+        ValueError, match=f"checkpoint must be None for {name}, whose training cannot be divided."
     ):
         model.fit(X, Y, checkpoint=tmp_path / "ck")
     assert not (tmp_path / "ck").exists()

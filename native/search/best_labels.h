@@ -1,0 +1,74 @@
+// The best k labels of a row found so far.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/keep_best.h"
+#include "search/search.h"
+
+namespace longleaf {
+
+inline constexpr float kNever = -std::numeric_limits<float>::infinity();
+// More than two ways to compute the same log score can differ by.
+inline float rounding(float log_score) { return 1e-4f + 1e-6f * std::fabs(log_score); }
+
+// log of the mean of exp(values)
+inline float log_mean(const float* values, size_t size) {
+  if (size == 1) return values[0];
+  const float top = *std::max_element(values, values + size);
+  if (top == kNever) return kNever;
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) sum += std::exp(double(values[i] - top));
+  return float(top + std::log(sum / double(size)));
+}
+
+// Of equal scores the lower label is the better, so that the answer does not hang on the order of the search.
+class BestLabels {
+ public:
+  void start(const SearchSettings& settings) {
+    settings_ = &settings;
+    found_.clear();
+  }
+
+  // What a score must reach to matter. The heap's front is the worst of the found.
+  float bar() const { return full() ? found_.front().key : settings_->log_floor; }
+
+  void offer(int32_t label, float key) {
+    if (!(key >= bar()) || key == kNever) return;  // also refuses what is not a number
+    if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
+    keep_best(found_, Found{key, label}, size_t(settings_->k));
+  }
+
+  // Best first, padded with -1 and 0; nothing can be offered afterwards.
+  void write(const Answers& answers, int64_t row) {
+    std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return b < a; });
+    for (int64_t i = 0; i < settings_->k; ++i) {
+      const bool have = size_t(i) < found_.size();
+      answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
+      answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
+      if (!answers.probabilities) continue;
+      // Not score / gain: a score may be too small for a float where a gain is extreme.
+      const double log_probability =
+          have ? std::min(0.0, double(found_[i].key) - settings_->gain(found_[i].label)) : kNever;
+      answers.probabilities[row * settings_->k + i] = float(std::exp(log_probability));
+    }
+  }
+
+ private:
+  struct Found {
+    float key;  // log score
+    int32_t label;
+    bool operator<(const Found& other) const { return key != other.key ? key < other.key : label > other.label; }
+  };
+
+  bool full() const { return found_.size() >= size_t(settings_->k); }
+
+  const SearchSettings* settings_ = nullptr;
+  std::vector<Found> found_;
+};
+
+}  // namespace longleaf

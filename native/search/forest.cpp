@@ -1,0 +1,149 @@
+// Checks a model's arrays, and evaluates the classifiers of a family of siblings for one row.
+#include "search/forest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace longleaf {
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+// A chunk's bytes are only looked at when something first needs them: most of a large model may stay on disk.
+void check_once(const Forest::Tree& tree, int64_t chunk) {
+  if (tree.checked[chunk].load(std::memory_order_acquire)) return;
+  check_chunk(tree.chunks, chunk);
+  tree.checked[chunk].store(true, std::memory_order_release);
+}
+
+void check_ranges(const int64_t* range, int64_t chunks, int64_t size, const char* what) {
+  require(range[0] == 0 && range[chunks] == size, what);
+  for (int64_t c = 0; c < chunks; ++c) require(range[c] <= range[c + 1], what);
+}
+
+// sizes: the lengths of words and bytes.
+void check_weights(const ChunkView& chunks, const TreeView& tree, const int64_t* sizes) {
+  const std::vector<int32_t> nodes = chunk_nodes(tree);
+  require(int64_t(nodes.size()) == chunks.chunks + 1 && std::equal(nodes.begin(), nodes.end(), chunks.node),
+          "the weight chunks must follow the tree");
+  check_ranges(chunks.word, chunks.chunks, sizes[0], "the weights' words must be in order");
+  check_ranges(chunks.byte, chunks.chunks, sizes[1], "the weights' bytes must be in order");
+  for (int64_t c = 0; c < chunks.chunks; ++c)
+    require(has_sound_numbers(chunks, c), "a weight chunk's low, step and number of weights must be possible");
+  for (int64_t v = 0; v < tree.nodes; ++v)
+    require(std::fabs(chunks.bias[v]) <= kMostWeight, "every bias must be a number from -1e15 to 1e15");
+}
+
+// first_node: how many nodes the trees before have; sizes: the lengths of words and bytes.
+Forest::Tree checked_tree(const TreeView& view, const ChunkView& chunks, const int64_t* sizes, int64_t labels,
+                          int64_t first_node) {
+  check_tree(view, labels);
+  check_weights(chunks, view, sizes);
+  Forest::Tree tree{view, chunks, {}, {}, {}, first_node, 0, 0, nullptr};
+  tree.parent.assign(view.nodes, -1);
+  tree.leaf.assign(labels, -1);
+  tree.family_chunk.assign(view.nodes, -1);
+  int32_t chunk = 0;
+  for (int64_t v = 0; v < view.nodes; ++v) {
+    if (view.is_leaf(v)) {
+      require(tree.leaf[view.label[v]] < 0, "a label must have one leaf");
+      tree.leaf[view.label[v]] = int32_t(v);
+      ++tree.leaves;
+      continue;
+    }
+    if (tree.has_only_leaves(int32_t(v))) ++tree.leaf_families;
+    tree.family_chunk[v] = chunk;
+    std::fill(tree.parent.begin() + view.first_child[v], tree.parent.begin() + view.first_child[v + 1], int32_t(v));
+    chunk += (view.first_child[v + 1] - view.first_child[v] + kChunkWidth - 1) / kChunkWidth;
+  }
+  tree.checked = std::make_unique<std::atomic<bool>[]>(size_t(chunks.chunks));
+  return tree;
+}
+
+}  // namespace
+
+Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
+               int link)
+    : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
+  if (trees.empty()) throw std::invalid_argument("the model is damaged: it must have at least one tree");
+  int64_t first_node = 0;
+  for (size_t t = 0; t < trees.size(); ++t) {
+    try {
+      require(chunks[t].features == features_, "the trees must have the same number of features");
+      trees_.push_back(checked_tree(trees[t], chunks[t], &sizes[2 * t], labels, first_node));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("the model is damaged: in tree" + std::to_string(t) + ", " + error.what() + ".");
+    }
+    first_node += trees[t].nodes;
+  }
+}
+
+Forest::~Forest() = default;
+
+int64_t Forest::nodes() const { return trees_.back().first_node + trees_.back().view.nodes; }
+
+void Forest::check(int threads, Work& work) const {
+  for (const Tree& tree : trees_)
+    work.for_each(tree.chunks.chunks, threads, [&](int64_t chunk, int) { check_once(tree, chunk); });
+}
+
+ChunkEntries Forest::chunk_entries(int64_t t, int64_t chunk) const {
+  const ChunkView& chunks = trees_[size_t(t)].chunks;
+  check_chunk(chunks, chunk);
+  return unpack_chunk(chunks, chunk);
+}
+
+std::vector<float> Forest::node_weights(int64_t t, int32_t node, const int32_t* features, int64_t size) const {
+  const Tree& tree = trees_[size_t(t)];
+  const int32_t* chunk = std::upper_bound(tree.chunks.node, tree.chunks.node + tree.chunks.chunks, node) - 1;
+  const int64_t c = chunk - tree.chunks.node;
+  check_once(tree, c);
+  std::vector<float> weights(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    float margin[kChunkWidth] = {};
+    const float one = 1;
+    kernels().add_products(chunk_at(tree.chunks, c), {features + i, &one, 1, 1.0f}, margin);
+    weights[size_t(i)] = margin[node - *chunk];
+  }
+  return weights;
+}
+
+std::vector<float> Forest::log_bounds(const float* log_gain) const {
+  std::vector<float> bounds;
+  for (const Tree& tree : trees_) {
+    const size_t first = bounds.size();
+    bounds.resize(first + size_t(tree.view.nodes), -INFINITY);
+    float* bound = bounds.data() + first;
+    for (int64_t v = tree.view.nodes - 1; v >= 0; --v) {  // children come after their parents
+      if (tree.view.is_leaf(v)) bound[v] = log_gain ? log_gain[tree.view.label[v]] : 0.0f;
+      if (v > 0) bound[tree.parent[v]] = std::max(bound[tree.parent[v]], bound[v]);
+    }
+  }
+  return bounds;
+}
+
+void family_log_probabilities(const Forest& forest, size_t t, int32_t node, const Query& query, float above,
+                              float* value) {
+  const Forest::Tree& tree = forest.trees()[t];
+  const ChunkView& w = tree.chunks;
+  const int32_t begin = tree.view.first_child[node], end = tree.view.first_child[node + 1];
+  const Kernels& k = kernels();
+  std::copy(w.bias + begin, w.bias + end, value);  // first the margins
+  int64_t c = tree.family_chunk[node];
+  for (int32_t first = begin; first < end; first += kChunkWidth, ++c) {
+    check_once(tree, c);
+    k.add_products(chunk_at(w, c), query, value + (first - begin));
+  }
+  if (forest.link() == kLogisticLink)
+    k.logistic_log_probability(value, end - begin);
+  else
+    k.hinge_log_probability(value, end - begin, forest.link());
+  for (int32_t i = 0; i < end - begin; ++i) value[i] += above;
+}
+
+}  // namespace longleaf

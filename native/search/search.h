@@ -1,0 +1,82 @@
+// A model's trees, and the search through them.
+//
+// top_k() finds, for each row, the k labels of the largest gain times mean probability over the trees: with beam == 0
+// and no union_rule provably those of the model's own scores, and the same bits whatever the number of threads and
+// rows.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/base.h"
+#include "base/parallel.h"
+#include "trees/trees.h"
+#include "weights/weights.h"
+
+namespace longleaf {
+
+// How a margin m becomes a probability: the logistic function, or exp(-max(0, 1 - m)^link).
+inline constexpr int kLogisticLink = 0;
+
+// The trees of a model, prepared for searching. Borrows the arrays; they must outlive it. The constructor checks that
+// each tree is one and that every range lies inside its array; a chunk's contents are checked when first read.
+class Forest {
+ public:
+  // sizes: per tree, the lengths of its arrays `words` and `bytes`, without the spare bytes.
+  Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
+         int link);
+  ~Forest();
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
+
+  struct Tree;  // forest.h
+  const std::vector<Tree>& trees() const { return trees_; }
+  int64_t labels() const { return labels_; }
+  int64_t nodes() const;  // of all trees
+  int64_t features() const { return features_; }
+  int link() const { return link_; }
+
+  // Checks the contents of all chunks; throws std::invalid_argument.
+  void check(int threads, Work& work) const;
+  // The weights of a chunk, as they would be packed.
+  ChunkEntries chunk_entries(int64_t tree, int64_t chunk) const;
+  // The weights of a node for each feature, 0 where it has none.
+  std::vector<float> node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const;
+  // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.
+  std::vector<float> log_bounds(const float* log_gain) const;
+
+ private:
+  std::vector<Tree> trees_;
+  int64_t labels_, features_;
+  int link_;
+};
+
+struct SearchSettings {
+  int k = 5;
+  int beam = 0;             // nodes kept per level; 0 for exact search
+  bool union_rule = false;  // the paper's ensemble: each tree's own top k, missing scores filled in
+  int threads = 1;
+  const float* log_gain = nullptr;                            // per label; null for gains of 1
+  const float* log_bounds = nullptr;                          // as made by Forest::log_bounds from these gains
+  const float* log_threshold = nullptr;                       // per label, scores below are not returned; null for none
+  float log_floor = -std::numeric_limits<float>::infinity();  // below every threshold: no score there can matter
+
+  float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
+  float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
+};
+// Where the answers of all rows go.
+struct Answers {
+  int32_t* labels;       // rows * k, best first, padded with -1
+  float* scores;         // rows * k, gain times probability; padded with 0
+  float* probabilities;  // rows * k, padded with 0; null where every gain is 1, since they are the scores then
+  int64_t* evaluations;  // per row, how many classifiers were evaluated
+};
+void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
+           const Answers& answers);
+
+// The mean probability over the trees of each given (row, label); pairs are best given in order of row.
+void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const int64_t* rows,
+                   const int32_t* labels, int64_t pairs, int threads, Work& work, float* out);
+
+}  // namespace longleaf
