@@ -40,7 +40,10 @@ struct BlockSearch {
       });
       for (const NodeRequest& request : requests) searches[request.row].evaluate(request.tree, request.node);
     }
-    for (size_t i = 0; i < rows.size(); ++i) searches[i].write(answers, rows[i]);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      work.check();
+      searches[i].write(answers, rows[i]);
+    }
   }
 };
 

@@ -94,19 +94,20 @@ void TextCounter::count_texts(Worker& worker, std::span<const std::string_view> 
       }
     });
     if (!keep_rows_) chunk.entries.clear();
-    count_row(worker, chunk.entries);
+    count_row(worker, chunk.entries, work);
     chunk.row_ends.push_back(chunk.entries.size());
   }
   chunk.entries.shrink_to_fit();
 }
 
 // Appends the distinct ids of the row with their counts. The table is as small as the row, so it stays in cache.
-void TextCounter::count_row(Worker& worker, std::vector<TermCount>& entries) const {
+void TextCounter::count_row(Worker& worker, std::vector<TermCount>& entries, const Work& work) const {
   constexpr std::uint32_t empty = UINT32_MAX;
   const std::size_t row_begin = entries.size(), n_slots = std::bit_ceil(2 * worker.ids.size() + 2);
   const int shift = 32 - std::countr_zero(n_slots);
   worker.slots.assign(n_slots, {empty, 0});
   for (const std::uint32_t id : worker.ids) {
+    work.check();
     std::size_t slot = shift > 0 ? id * 0x9e3779b1u >> shift : id & (n_slots - 1);  // Fibonacci hashing
     while (worker.slots[slot].id != empty && worker.slots[slot].id != id) slot = (slot + 1) & (n_slots - 1);
     auto& [key, place] = worker.slots[slot];

@@ -77,7 +77,7 @@ class TextCounter {
     std::int64_t first_row = 0, first_entry = 0;
   };
   void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk, const Work& work) const;
-  void count_row(Worker& worker, std::vector<TermCount>& entries) const;
+  void count_row(Worker& worker, std::vector<TermCount>& entries, const Work& work) const;
   void absorb(Worker& other, const Work& work);
   void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
   std::int64_t lay_out(std::span<const std::int32_t> columns, Work& work);
