@@ -34,13 +34,15 @@ def format_xmlc(
 ) -> bytes: ...
 
 CsrArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-WeightArrays: TypeAlias = dict[str, NDArray[Any]]  # the arrays of ChunkView in native/weights/weights.h, by their names
+WeightArrays: TypeAlias = dict[
+    str, NDArray[Any]
+]  # the arrays of ChunkView in native/weights/weights.h, by their names
 
 LANES: int  # classifiers that are trained together
 CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
 PAGE_FEATURES: int  # features of a page, whose bitmap is an element of ``page_words``
 WORD_FEATURES: int  # features of a word; a page has as many words
-WORD_NUMBERS: int  # elements of ``words`` that make a word: its bitmap's two halves, and where its block begins
+WORD_NUMBERS: int  # elements of ``words`` per word: its bitmap's two halves, and where its bytes begin
 SPARE_BYTES: int  # what follows the bytes of the last chunk
 CHUNK_BYTES: int  # of a chunk in ``node``, ``dense``, ``word``, ``byte`` and ``weights``
 LEVEL_BYTES: int  # of a chunk in ``low`` and ``step``, if weights have 8 bits
@@ -165,7 +167,7 @@ def grow_ndcg_trees(
     max_epochs: int,
     threads: int,
     progress: Callable[[float], None] | None = None,
-) -> list[dict[str, NDArray[Any]]]: ...  # the arrays of NdcgTreeArrays in native/baselines/baselines.h, by their names
+) -> list[dict[str, NDArray[Any]]]: ...  # the arrays of NdcgTreeArrays in native/baselines, by name
 
 class NdcgForest:
     """Trees that split by nDCG, checked and ready to search; keeps the arrays alive."""

@@ -40,7 +40,7 @@ def encode(tree, W, bias, weight_bits=32):
 
 
 def decode(weights, n_features):
-    """Unpack the arrays of a tree's weights into dense weights [features, nodes], as native/core.h says."""
+    """Unpack the arrays of a tree's weights into dense weights [features, nodes], as `longleaf.weights.layout` says."""
     W = np.zeros((n_features, len(weights["bias"])), np.float32)
     pages = (n_features + 4095) // 4096
     for c, dense in enumerate(weights["dense"]):

@@ -34,7 +34,7 @@ def dcg(order, line):
 
 
 def lots(seed, node, n):
-    """Draw the sides that a node begins with: the high bits of splitmix64, as in native/random.h."""
+    """Draw the sides that a node begins with: the high bits of splitmix64, as in native/base/random.h."""
 
     def mix(z):
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MIXED

@@ -102,9 +102,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Grow the trees and compute the mean row of each label; arguments as in `longleaf.PLT.fit`."""
         if checkpoint is not None:
-            raise ValueError(
-                "checkpoint must be None for PfastreXML, whose training cannot be divided."
-            )
+            raise ValueError("checkpoint must be None for PfastreXML, whose training cannot be divided.")
         self._check_settings()
         rows, labels = check_features(X, normalize=self.normalize), check_labels(y, name="y")
         if rows.n_rows != labels.shape[0] or labels.nnz == 0:

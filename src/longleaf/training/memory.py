@@ -1,6 +1,6 @@
 """What memory training takes: an account of its arrays, largest first, by the phase that holds them.
 
-The sizes are those of `native/kmeans.cpp` and `native/linear.cpp`; the sum is compared with what
+The sizes are those of `native/trees/` and `native/train/`; the sum is compared with what
 was measured in `docs/experiments/2026-11-planned-and-measured.md`. Everything is in bytes.
 """
 
@@ -12,21 +12,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-LANES = 16
+from longleaf import _core
+
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 ENTRY_BYTES = 8
 """A feature's number and its value."""
 
-ROW_BYTES = 29 + 3 * 4 * LANES
+ROW_BYTES = _core.ROW_BYTES + _core.ROW_LANE_BYTES * _core.LANES
 """What coordinate descent keeps for a row besides its features: places, sides, moves and duals."""
-
-SCRATCH_ROW_BYTES = 29
-"""The same where the lanes' share is in files."""
 
 SPILL_SHARE = 32
 """On their way to disk, weights are no more than a tree's divided by this."""
 
-WEIGHT_ENTRY_BYTES = 9 + 16 + 9
+WEIGHT_ENTRY_BYTES = _core.ENTRY_BYTES + 16 + _core.ENTRY_BYTES
 """A kept weight until its unit is packed: the entry, its key while entries are sorted, the sorted entry."""
 
 
@@ -133,7 +131,7 @@ def _clustering(sizes: Sizes, execution: ExecutionPlan) -> float:
     copies = (
         ENTRY_BYTES * sizes.centroid_entries * (1 + (min(execution.threads, sizes.arity) - 1) / sizes.arity)
     )
-    lanes = -(-sizes.arity // LANES) * LANES
+    lanes = -(-sizes.arity // _core.LANES) * _core.LANES
     if sizes.arity == 2:
         centres = 4 * 4 * sizes.features + 12 * sizes.clustered
     else:
@@ -156,6 +154,6 @@ def _training(sizes: Sizes, execution: ExecutionPlan) -> float:
 def _workplace(unit: UnitSize, sizes: Sizes, execution: ExecutionPlan) -> float:
     everywhere = 4 * sizes.features + 4 * sizes.rows
     if execution.scratch:
-        return everywhere + SCRATCH_ROW_BYTES * unit.rows + 8 * unit.features
+        return everywhere + _core.ROW_BYTES * unit.rows + 8 * unit.features  # the lanes' share is in files
     row_bytes = ENTRY_BYTES * unit.entries + ROW_BYTES * unit.rows
-    return everywhere + row_bytes + (8 + 4 * LANES) * unit.features
+    return everywhere + row_bytes + (8 + 4 * _core.LANES) * unit.features

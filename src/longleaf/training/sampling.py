@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from longleaf import _core
 from longleaf.training.solver import NodeTrainer
-from longleaf.weights.layout import CHUNK_WIDTH
+from longleaf.weights import layout
 
 LEAST_RUNS = 4
 LEAST_RUN_COST = 2000.0
@@ -19,6 +19,9 @@ LEAST_RUN_COST = 2000.0
 
 LEAST_LEVEL_COST = 20_000.0
 """A level that costs no more than this is trained whole: a fraction of a second."""
+
+NODE_BYTES = 12
+"""Of a node: its first child, its label and its bias."""
 
 GROWING = ("words", "bytes")
 """The arrays that grow with the weights; the sizes of all others follow from the tree."""
@@ -142,10 +145,9 @@ def _train(trainer: NodeTrainer, first: int, last: int) -> Floats:
 def fixed_bytes(trainer: NodeTrainer) -> int:
     """Return the bytes of a saved tree that do not grow with its weights."""
     children = np.diff(trainer.tree.first_child)
-    chunks = int(np.ceil(children / CHUNK_WIDTH).sum())
-    pages = -(-trainer.rows.n_features // 4096)
-    coded = 8 if trainer.settings.weight_bits == 8 else 0
-    return chunks * (12 * pages + 29 + coded) + 12 * trainer.tree.n_nodes
+    chunks = int(np.ceil(children / layout.CHUNK_WIDTH).sum())
+    packed = layout.fixed_bytes(chunks, trainer.rows.n_features, trainer.settings.weight_bits)
+    return packed + NODE_BYTES * trainer.tree.n_nodes
 
 
 def estimate_centroid_entries(

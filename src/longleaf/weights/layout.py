@@ -32,12 +32,8 @@ import numpy.typing as npt
 
 from longleaf import _core
 
-CHUNK_WIDTH = _core.CHUNK_WIDTH
-WORD_FEATURES = 64
-WORD_NUMBERS = 3
-"""Elements of ``words`` per word: the two halves of its bitmap, and where its bytes begin."""
-SPARE_BYTES = 8
-"""What follows the bytes of the last chunk, since the kernels read eight codes at a time."""
+CHUNK_WIDTH, PAGE_FEATURES, WORD_FEATURES = _core.CHUNK_WIDTH, _core.PAGE_FEATURES, _core.WORD_FEATURES
+WORD_NUMBERS, SPARE_BYTES = _core.WORD_NUMBERS, _core.SPARE_BYTES
 
 COUNTED = ("word", "byte")
 """Arrays that say where each chunk's share of others begins, and last where all end."""
@@ -59,6 +55,13 @@ ARRAYS = {
     "bias": "float32",
 }
 """All arrays, and their types."""
+
+
+def fixed_bytes(n_chunks: int, n_features: int, weight_bits: int) -> int:
+    """Return the bytes of some chunks that do not grow with their weights."""
+    pages = -(-n_features // PAGE_FEATURES)
+    levels = _core.LEVEL_BYTES if weight_bits == 8 else 0
+    return n_chunks * (_core.PAGE_BYTES * pages + _core.CHUNK_BYTES + levels)
 
 
 def chunk_features(weights: _core.WeightArrays, chunk: int) -> npt.NDArray[np.int64]:

@@ -23,11 +23,11 @@ MEMORY_SHARE = 0.5
 TASKS_PER_THREAD = 6
 """More would move more rows, fewer would leave threads idle at the end."""
 
-LANE_BYTES = 3 * 16 * 4 + 48
-"""Of the solver, per row: side, dual and step of 16 classifiers, and some numbers more."""
+ROW_BYTES = _core.ROW_LANE_BYTES * _core.LANES + 48
+"""Of the solver, per row: side, dual and step of the classifiers that are trained together, and more."""
 
-WEIGHT_BYTES = 16 * 4 + 24
-"""Of the solver, per feature in use: the weights of 16 classifiers and their place."""
+WEIGHT_BYTES = 4 * _core.LANES + 24
+"""Of the solver, per feature in use: the weights of these classifiers and their place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class _Planner:
     def _workplace(self, rows: float, entries: float) -> float:
         """Return what the solver needs for one unit: its rows renumbered, and the weights."""
         features = min(entries, self.total.features)
-        return 16.0 * entries + LANE_BYTES * rows + WEIGHT_BYTES * features
+        return 16.0 * entries + ROW_BYTES * rows + WEIGHT_BYTES * features
 
     def need(self, begin: int, end: int) -> float:
         """Return the bytes of units: rows as they come and put together, the largest workplace, the tree."""
