@@ -70,8 +70,8 @@ except KeyboardInterrupt:
 
 KMEANS = """_core.cluster_labels(*vectors, 20_000, arity={arity}, max_leaf=10, max_iterations=1000,
         tolerance=-1.0, balanced={balanced}, seed=1, threads={threads})"""
-ALL_LABELS = """forest.top_k(*rows(2000, 10, 2), np.ones(2000, np.float32), k=20_000, beam=0, union_rule=False,
-        log_gain=none, log_bounds=none, log_threshold=none, log_floor=-np.inf, threads=1)"""
+ALL_LABELS = """forest.top_k(*rows(2000, 10, 2), np.ones(2000, np.float32), k=20_000, beam=0,
+        union_rule=False, log_gain=none, log_bounds=none, log_threshold=none, log_floor=-np.inf, threads=1)"""
 
 CALLS = {
     "k-means of many clusters": (
