@@ -11,7 +11,7 @@
 
 namespace longleaf {
 
-// What std::vector does not give: growth by realloc, which moves the pages of a large array instead of copying
+// What std::vector lacks: growth by realloc, which moves the pages of a large array instead of copying
 // them (so that the peak stays near the final size), and release(), by which NumPy becomes the owner.
 template <typename T>
 class Buffer {
@@ -51,7 +51,7 @@ class Buffer {
   // Forget all but the first `size` elements.
   void truncate(size_t size) { size_ = std::min(size, size_); }
 
-  // Give up the memory, trimmed to the elements in it; never null, also when there are none.
+  // Releases the memory, trimmed to the elements in it; never null, also when there are none.
   Owner release() {
     resize_memory(std::max<size_t>(1, size_));
     size_ = capacity_ = 0;

@@ -1,5 +1,5 @@
 // Picks the kernel table once, by what the processor says it can do. LONGLEAF_SIMD=baseline forces the portable one,
-// LONGLEAF_SIMD=avx2 refuses to go on with it.
+// LONGLEAF_SIMD=avx2 fails where there is no AVX2.
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -26,8 +26,8 @@ bool has_avx2() {
 }
 
 const Kernels* pick() {
-  const char* wish = std::getenv("LONGLEAF_SIMD");
-  const std::string_view name = wish == nullptr ? "" : wish;
+  const char* request = std::getenv("LONGLEAF_SIMD");
+  const std::string_view name = request == nullptr ? "" : request;
   const bool best = name.empty();
   if (best ? !has_avx2() : name == "baseline") return &kernels_baseline;
 #ifdef LONGLEAF_HAVE_AVX2

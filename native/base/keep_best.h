@@ -7,7 +7,7 @@
 
 namespace longleaf {
 
-// Keeps the best `size` of a heap, the worst of them in front; gives the one that has no place, if any.
+// Keeps the best `size` of a heap, the worst of them in front; returns the one that has no place, if any.
 template <class Item>
 std::optional<Item> keep_best(std::vector<Item>& heap, Item item, size_t size) {
   const auto better = [](const Item& a, const Item& b) { return b < a; };

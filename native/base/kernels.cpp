@@ -34,17 +34,17 @@ void lane_update(const LocalRow& row, const float* delta, float* weights) {
   }
 }
 
-// In single precision for a thousand rows at a time, which keeps the rounding far below what the tolerance asks.
+// In single precision for a thousand rows at a time, which keeps the rounding far below the tolerance.
 void lane_squares(const float* rows, const float* scale, int64_t size, double* sum) {
   for (int64_t begin = 0; begin < size; begin += 1024) {
     const int64_t end = begin + 1024 < size ? begin + 1024 : size;
-    f32x8 part[kVectors] = {};
+    f32x8 total[kVectors] = {};
     for (int64_t i = begin; i < end; ++i)
       for (int v = 0; v < kVectors; ++v) {
         const f32x8 w = load8(rows + i * kLanes + 8 * v);
-        part[v] += scale ? w * w * scale[i] : w * w;
+        total[v] += scale ? w * w * scale[i] : w * w;
       }
-    for (int lane = 0; lane < kLanes; ++lane) sum[lane] += part[lane / 8][lane % 8];
+    for (int lane = 0; lane < kLanes; ++lane) sum[lane] += total[lane / 8][lane % 8];
   }
 }
 
@@ -103,7 +103,7 @@ LONGLEAF_INLINE bool logistic_step8(const LaneStep& s) {
   for (int iteration = 0; iteration < 12; ++iteration) {
     p = sigmoid_of_minus(t, exp_nonpositive(-abs8(t)));
     const f32x8 residual = t - rest - qc * p;
-    // a twentieth of what the step set out to mend is near enough: the next visit goes on from there
+    // a twentieth of what the step set out to correct is near enough: the next visit continues from there
     if (!any8(abs8(residual) > abs8(m - old) * 0.05f + 1e-5f)) break;
     t = t - residual / (one + qc * p * (one - p));
     t = select(right, max8(t, limit), min8(t, limit));

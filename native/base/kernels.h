@@ -17,8 +17,8 @@ struct LocalRow {
 
 // What coordinate descent keeps for one row and kLanes classifiers, and what it reads.
 struct LaneStep {
-  const float* margin_wx;   // w.x per lane, without the side
-  const float* side;        // above 0, below 0, or 0 where the row takes no part in that lane; its size weighs the cost
+  const float* margin_wx;  // w.x per lane, without the side
+  const float* side;  // above 0, below 0, or 0 where the row does not belong to that lane; its size weighs the cost
   const float* c_positive;  // cost per lane of an error on a positive row
   const float* c_negative;
   float row_weight;

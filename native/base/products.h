@@ -2,7 +2,7 @@
 // layout.
 //
 // A look-up takes three steps through memory: a feature's word, where its weights end, the weights. Each
-// step is taken for a whole batch of features before the next, and asks for what the next one will read, so that many
+// step is taken for a whole batch of features before the next, and prefetches what the next one will read, so that many
 // cache lines are on their way at once.
 #pragma once
 

@@ -31,7 +31,7 @@ LONGLEAF_INLINE f32x8 select(i32x8 mask, f32x8 a, f32x8 b) { return (f32x8)((mas
 LONGLEAF_INLINE f32x8 max8(f32x8 a, f32x8 b) { return select(a > b, a, b); }
 LONGLEAF_INLINE f32x8 min8(f32x8 a, f32x8 b) { return select(a < b, a, b); }
 LONGLEAF_INLINE f32x8 abs8(f32x8 a) { return (f32x8)((i32x8)a & 0x7fffffff); }
-// Eight bytes as integers; the compiler's own conversion takes them apart one by one.
+// Eight bytes as integers; the compiler's own conversion converts them one by one.
 LONGLEAF_INLINE i32x8 widen8(const uint8_t* bytes) {
 #ifdef __AVX2__
   return (i32x8)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)bytes));
@@ -52,9 +52,9 @@ LONGLEAF_INLINE uint32_t bits8(i32x8 mask) {
 #endif
 }
 LONGLEAF_INLINE bool any8(i32x8 mask) {
-  int64_t parts[4];
-  std::memcpy(parts, &mask, sizeof parts);
-  return (parts[0] | parts[1] | parts[2] | parts[3]) != 0;
+  int64_t words[4];
+  std::memcpy(words, &mask, sizeof words);
+  return (words[0] | words[1] | words[2] | words[3]) != 0;
 }
 
 // exp(x) for x <= 0, relative error below 2e-7; 0 below -87. Cody-Waite reduction by ln 2 and a degree-6 polynomial.

@@ -85,9 +85,9 @@ class L1Solver {
   static constexpr size_t kBlock = 512;  // the model's matrix then has 2 MB
   static constexpr double kRestingBias = 0.01;
 
-  // Works on the set until it is at rest. One that is too large for a model falls into blocks, new ones each time,
-  // which get one step in turn: to rest, each would only answer to what the others are about to leave. Gives the epochs
-  // so far.
+  // Works on the set until it is at rest. One that is too large for a model is divided into blocks, new ones each time,
+  // which get one step in turn: to rest, each would only answer to what the others are about to leave. Returns the
+  // epochs so far.
   int take_turns(double resting, int epoch, int last, TrainReport& report) {
     if (working_.size() > kBlock) random_.shuffle(working_.data(), int64_t(working_.size()));
     int reached = epoch + 1;  // even without a step, which the last digits may not allow: so it comes to an end
@@ -112,8 +112,8 @@ class L1Solver {
     return epoch;
   }
 
-  // Finds how fast the losses change with each weight, which features have a weight and which ask for one, and by how
-  // much the worst one breaks its rule; gives the duality gap as a share of the objective.
+  // Finds how fast the losses change with each weight, which features have a weight and which need one, and by how
+  // much the worst one breaks its rule; returns the duality gap as a share of the objective.
   double look_around() {
     const double b = settings_.bias * bias_, far_slack = std::max(0.0, 1 + b), far = 2 * rows_.c_negative() * far_slack;
     for (size_t f = 0; f < slope_.size(); ++f) slope_[f] = far * columns_.sum[f];
@@ -136,14 +136,14 @@ class L1Solver {
     largest_ = violation(bias_, of_bias);
     double norm = std::fabs(bias_), steepest = std::max(1.0, std::fabs(of_bias));
     working_.clear();
-    asking_.clear();
+    candidates_.clear();
     for (size_t f = 0; f < slope_.size(); ++f) {
       const double steep = std::fabs(slope_[f]);
       if (w_[f] == 0 && steep <= 1) continue;
       largest_ = std::max(largest_, violation(w_[f], slope_[f]));
       norm += std::fabs(w_[f]);
       steepest = std::max(steepest, steep);
-      (w_[f] != 0 ? working_ : asking_).push_back(int32_t(f));
+      (w_[f] != 0 ? working_ : candidates_).push_back(int32_t(f));
     }
     const double primal = norm + losses, dual = duals / steepest - losses / (steepest * steepest);
     return primal > 0 ? (primal - dual) / primal : 0;
@@ -156,19 +156,20 @@ class L1Solver {
     constexpr size_t kFewest = 16;
     const size_t block = kBlock - std::min(kBlock, working_.size());  // what one still has room for
     const size_t room = std::max(kFewest, std::min(working_.size(), block));
-    if (asking_.size() > room) {
+    if (candidates_.size() > room) {
       const auto beyond = [&](int32_t f) { return std::fabs(slope_[size_t(f)]) - 1; };
       const auto promise = [&](int32_t f) { return beyond(f) * beyond(f) / columns_.squares[size_t(f)]; };
-      const auto worst =
-          std::max_element(asking_.begin(), asking_.end(), [&](int32_t a, int32_t b) { return beyond(a) < beyond(b); });
-      std::iter_swap(asking_.begin(), worst);
-      std::nth_element(asking_.begin() + 1, asking_.begin() + int64_t(room), asking_.end(), [&](int32_t a, int32_t b) {
-        const double promise_a = promise(a), promise_b = promise(b);
-        return promise_a != promise_b ? promise_a > promise_b : a < b;
-      });
-      asking_.resize(room);
+      const auto worst = std::max_element(candidates_.begin(), candidates_.end(),
+                                          [&](int32_t a, int32_t b) { return beyond(a) < beyond(b); });
+      std::iter_swap(candidates_.begin(), worst);
+      std::nth_element(candidates_.begin() + 1, candidates_.begin() + int64_t(room), candidates_.end(),
+                       [&](int32_t a, int32_t b) {
+                         const double promise_a = promise(a), promise_b = promise(b);
+                         return promise_a != promise_b ? promise_a > promise_b : a < b;
+                       });
+      candidates_.resize(room);
     }
-    working_.insert(working_.end(), asking_.begin(), asking_.end());
+    working_.insert(working_.end(), candidates_.begin(), candidates_.end());
     std::sort(working_.begin(), working_.end());
   }
 
@@ -192,7 +193,7 @@ class L1Solver {
   Random random_{0};
   double bias_ = 0, largest_ = 0;  // the weight of the bias; by how much the worst weight breaks its rule
   std::vector<double> w_, slope_;
-  std::vector<int32_t> working_, asking_;
+  std::vector<int32_t> working_, candidates_;
 };
 
 }  // namespace

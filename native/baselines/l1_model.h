@@ -12,7 +12,7 @@
 namespace longleaf {
 
 // What a row has of one weight.
-struct Part {
+struct RowEntry {
   int32_t place;  // of the weight among those of the model
   float value;
 };
@@ -33,17 +33,17 @@ class L1Model {
   const std::vector<double>& step() const { return step_; }
 
   // A row's share of the curvature. Only what lies below the diagonal is kept up to date.
-  void bend(std::span<const Part> parts, double by) {
+  void bend(std::span<const RowEntry> entries, double by) {
     curvature_[0] += by * bias_ * bias_;
-    for (size_t a = 0; a < parts.size(); ++a) {
-      double* line = &curvature_[size_t(parts[a].place) * size_];
-      const double share = by * double(parts[a].value);
+    for (size_t a = 0; a < entries.size(); ++a) {
+      double* line = &curvature_[size_t(entries[a].place) * size_];
+      const double share = by * double(entries[a].value);
       line[0] += share * bias_;
-      for (size_t b = 0; b <= a; ++b) line[parts[b].place] += share * double(parts[b].value);
+      for (size_t b = 0; b <= a; ++b) line[entries[b].place] += share * double(entries[b].value);
     }
   }
 
-  // Coordinate descent from no step, until no slope is off by more than `enough`. Gives by how much the objective
+  // Coordinate descent from no step, until no slope is off by more than `enough`. Returns by how much the objective
   // would fall if the losses were as steep all the way: slope.step + |w + step|_1 - |w|_1.
   double minimise(const std::vector<double>& weight, double enough) {
     mirror();

@@ -28,7 +28,7 @@ class L1Newton {
     far_has_slack_ = false;
   }
 
-  // Brings the model up to date; gives the largest violation among the features.
+  // Brings the model up to date; returns the largest violation among the features.
   double look() {
     const double b = bias_ * weight_[0];
     std::vector<double>& slope = model_.slope();
@@ -37,13 +37,13 @@ class L1Newton {
       const L1Rows::Row& row = rows_.near[r];
       const double s = row.slack(b);
       if ((s > 0) != bool(has_slack_[r])) {
-        model_.bend(parts(r), (s > 0 ? 2 : -2) * double(row.cost));
+        model_.bend(entries(r), (s > 0 ? 2 : -2) * double(row.cost));
         has_slack_[r] = s > 0;
       }
       if (s <= 0) continue;
       const double own = -2 * double(row.cost) * double(row.side) * s;
       slope[0] += own;
-      for (const Part& part : parts(r)) slope[size_t(part.place)] += own * double(part.value);
+      for (const RowEntry& entry : entries(r)) slope[size_t(entry.place)] += own * double(entry.value);
     }
     if ((1 + b > 0) != far_has_slack_) {
       far_has_slack_ = 1 + b > 0;
@@ -55,7 +55,7 @@ class L1Newton {
     return largest;
   }
 
-  // One step; gives its share of the model's step, 0 where there is no way down.
+  // One step; returns its share of the model's step, 0 where there is no way down.
   double step(double enough) {
     const double promise = model_.minimise(weight_, enough);
     if (!(promise < 0)) return 0;
@@ -69,7 +69,9 @@ class L1Newton {
   const std::vector<double>& weight() const { return weight_; }  // of the bias, then of the features
 
  private:
-  std::span<const Part> parts(size_t r) const { return {parts_.data() + first_[r], size_t(first_[r + 1] - first_[r])}; }
+  std::span<const RowEntry> entries(size_t r) const {
+    return {entries_.data() + first_[r], size_t(first_[r + 1] - first_[r])};
+  }
 
   template <class Visit>
   void each_entry(int32_t feature, Visit visit) const {
@@ -83,10 +85,10 @@ class L1Newton {
     first_.assign(rows_.near.size() + 2, 0);  // counts two places on: filling then moves each to where it belongs
     for (int32_t f : features) each_entry(f, [&](int32_t row, float) { ++first_[rows_.place(row) + 2]; });
     for (size_t r = 2; r < first_.size(); ++r) first_[r] += first_[r - 1];
-    parts_.resize(size_t(first_.back()));
+    entries_.resize(size_t(first_.back()));
     for (size_t p = 0; p < features.size(); ++p)
       each_entry(features[p], [&](int32_t row, float value) {
-        parts_[size_t(first_[rows_.place(row) + 1]++)] = {int32_t(p + 1), value};
+        entries_[size_t(first_[rows_.place(row) + 1]++)] = {int32_t(p + 1), value};
       });
   }
 
@@ -98,7 +100,7 @@ class L1Newton {
     moving_.clear();
     for (size_t r = 0; r < move_.size(); ++r) {
       double by = 0;
-      for (const Part& part : parts(r)) by += step[size_t(part.place)] * double(part.value);
+      for (const RowEntry& entry : entries(r)) by += step[size_t(entry.place)] * double(entry.value);
       move_[r] = by;
       const L1Rows::Row& row = rows_.near[r];
       const double s = row.slack(b), change = -double(row.side) * (by + to_bias);
@@ -157,8 +159,8 @@ class L1Newton {
   const double bias_;
   L1Model model_;
   std::vector<double> weight_;
-  std::vector<int64_t> first_;  // per near row, where its parts begin; then where they end
-  std::vector<Part> parts_;     // of the near rows, one after another, in order of places
+  std::vector<int64_t> first_;     // per near row, where its entries begin; then where they end
+  std::vector<RowEntry> entries_;  // of the near rows, one after another, in order of places
   std::vector<uint8_t> has_slack_;
   bool far_has_slack_ = false;
   std::vector<double> move_;

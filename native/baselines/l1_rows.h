@@ -39,7 +39,7 @@ class L1Rows {
     }
   }
 
-  // Makes a row near; gives its place among those.
+  // Makes a row near; returns its place among those.
   size_t touch(int32_t row) {
     int32_t& place = place_[size_t(row)];
     if (place < 0) {

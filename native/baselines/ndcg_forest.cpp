@@ -59,7 +59,7 @@ class Ranker {
     }
   }
 
-  // Gives the number of candidates.
+  // Returns the number of candidates.
   int64_t rank(int64_t row, int32_t* labels, float* scores) {
     add_leaves(row);
     const double length = spread_row(row);
@@ -130,7 +130,7 @@ class Ranker {
     }
   }
 
-  // Gives the row's length.
+  // Returns the row's length.
   double spread_row(int64_t row) {
     double square = 0;
     for (int64_t e = X_.indptr[row]; e < X_.indptr[row + 1]; ++e) {

@@ -5,7 +5,7 @@
 // is high. Given: the rows' labels, the gain of each; sides to begin with. Out: sides. Dividing by
 // what a row's best order would add up to makes it nDCG. The propensity-scored one is divided by the same sum for all
 // rows instead, so that nothing needs to be divided here (Jain, Prabhu and Varma, KDD 2016). Method: an order by what
-// the labels add to its rows is the best for them, the side whose order gives more the best for a row; one after the
+// the labels add to its rows is the best for them, the side whose order adds more the best for a row; one after the
 // other until the sum stands still (Prabhu and Varma, "FastXML", KDD 2014). A row that gains nothing stays where it is.
 #include "baselines/ndcg_sides.h"
 

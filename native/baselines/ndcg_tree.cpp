@@ -4,9 +4,9 @@
 // minimise  |w|_1 + sum_i C / share(d_i) log(1 + exp(-d_i w.x_i)) - sum_i DCG(r of the side of i, y_i).
 // Given: the rows' features and labels, the gain of each label: the inverse propensity makes DCG the
 // propensity-scored one. Out: trees. An error costs C over its side's share of the rows, as in the authors' code: it
-// keeps splits even. Method: sides first, begun by lot (ndcg_sides.cpp), then w for those sides (separator.cpp); the
-// rows go where w sends them. Sources: Prabhu and Varma, KDD 2014 (FastXML); Jain, Prabhu and Varma, KDD 2016
-// (PfastreXML).
+// keeps splits even. Method: sides first, drawn at random to begin with (ndcg_sides.cpp), then w for those sides
+// (separator.cpp); the rows go where w sends them. Sources: Prabhu and Varma, KDD 2014 (FastXML); Jain, Prabhu and
+// Varma, KDD 2016 (PfastreXML).
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -62,7 +62,7 @@ class Grower {
     size_t begin, end;
   };
 
-  // Puts the rows of margins above 0 behind the others; gives where they begin: at an end for a leaf, which leaves no
+  // Puts the rows of margins above 0 behind the others; returns where they begin: at an end for a leaf, which leaves no
   // separator behind.
   size_t split(uint64_t seed, size_t node, size_t begin, size_t end, NdcgTreeArrays& tree) {
     const size_t n = end - begin;

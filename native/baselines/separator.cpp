@@ -11,7 +11,7 @@
 //
 // Few features get a weight, so few are turned into columns. A feature's slope is a sum over rows of -y_i C_i x_if
 // times a number between 0 and 1. Where neither the positive nor the negative terms add up to 1, it wants no weight
-// whatever the others are, and is left out for good. Of the rest, those begin that want a weight while all are 0;
+// whatever the others are, and is dropped for good. Of the rest, those begin that want a weight while all are 0;
 // whenever these have come to rest, the slopes of the others are looked up row by row, and those that want a weight
 // join.
 #include "baselines/separator.h"
@@ -135,7 +135,7 @@ bool SeparatorSolver::add_those_that_want_a_weight(double enough) {
   return true;
 }
 
-// Takes slopes and curvatures at the weights; gives the sum of what the slopes are off by.
+// Takes slopes and curvatures at the weights; returns the sum of what the slopes are off by.
 double SeparatorSolver::look() {
   bias_.slope = bias_.curvature = 0;
   bias_.target = bias_.weight;

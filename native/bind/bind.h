@@ -48,7 +48,7 @@ Out<T> to_numpy(Buffer<T>&& buffer) {
   return Out<T>(data, 1, &size, owner);
 }
 
-// Asks Python for signals and hands progress over; errors raised by either stop the work, and run() raises them.
+// Asks Python for signals and reports progress; errors raised by either stop the work, and run() raises them.
 class PythonWork {
  public:
   explicit PythonWork(nb::object progress = nb::none()) : progress_(std::move(progress)) {}
@@ -127,7 +127,8 @@ inline TreeView tree_view(const In<int32_t>& first_child, const In<int32_t>& lab
   check_tree(tree, std::numeric_limits<int64_t>::max());
   return tree;
 }
-// Every index within its matrix, every value finite, features in order if asked; says what was found otherwise.
+// Every index within its matrix, every value finite, features in order if required; the error says what was found
+// otherwise.
 void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t cols, const std::string& name,
                   bool in_order = false);
 

@@ -33,8 +33,8 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   SearchSettings settings{k,        beam, union_rule, threads, given(log_gain), given(log_bounds), given(log_threshold),
                           log_floor};
   auto search = [&](Work& work) {
-    float* apart = log_gain.shape(0) ? probabilities.data() : nullptr;
-    top_k(forest.get(), X, row_scale.data(), settings, work, {labels.data(), scores.data(), apart, evaluations.data()});
+    float* own = log_gain.shape(0) ? probabilities.data() : nullptr;
+    top_k(forest.get(), X, row_scale.data(), settings, work, {labels.data(), scores.data(), own, evaluations.data()});
   };
   if (threads == 1 && rows <= 16 && progress.is_none()) {  // a few rows: starting a thread would take longer
     nb::gil_scoped_release release;

@@ -1,4 +1,4 @@
-// Arrays that are read at random all day: on large pages, where the system has them, so that addresses are found fast.
+// Arrays that are read at random: on large pages, where the system has them, so that addresses are found fast.
 #pragma once
 
 #include <cstddef>

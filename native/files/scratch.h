@@ -1,4 +1,4 @@
-// Where the largest arrays of training lie: in memory, or in unnamed files that the system may write out and read back.
+// Where the largest arrays of training are: in memory, or in unnamed files that the system may write out and read back.
 //
 // Coordinate descent copies a node's rows, and the root's are all there are. On files these copies do not count against
 // a limit on memory; as long as there is memory for them, they are as fast there.

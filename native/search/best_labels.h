@@ -26,7 +26,7 @@ inline float log_mean(const float* values, size_t size) {
   return float(top + std::log(sum / double(size)));
 }
 
-// Of equal scores the lower label is the better, so that the answer does not hang on the order of the search.
+// Of equal scores the lower label is the better, so that the answer does not depend on the order of the search.
 class BestLabels {
  public:
   void start(const SearchSettings& settings) {

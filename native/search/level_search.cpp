@@ -1,11 +1,11 @@
 // Finding the best k labels of many rows together, level by level.
 //
 // Problem, keys and bounds are those of search.cpp, and so are the answers; the order differs. Which nodes an exact
-// search must evaluate does not hang on the order: those whose key reaches the k-th score. With a good guess of that
+// search must evaluate does not depend on the order: those whose key reaches the k-th score. With a good guess of that
 // score from below, the row's bar, they can be evaluated level by level, all rows together and sorted by node, so that
 // hundreds of rows in turn read the same weights while they are in the cache.
 //
-//   look around:   each row takes the best few nodes of each level along; the others wait. This gives it a bar.
+//   look around:   each row takes the best few nodes of each level along; the others wait. From these it has a bar.
 //   look further:  what waits, and all that is below it, is evaluated where its key reaches the bar.
 //
 // A row that sees fewer than k labels on looking around has no bar, and is left to the search of search.cpp.
@@ -15,8 +15,9 @@
 // small, or not to reach the bar there, which mostly rules it out; if not, it is looked up.
 //
 // Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those
-// already expanded among them. Nodes below the bar may be left out, since none of theirs is an answer. If a node that
-// was expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as well.
+// already expanded among them. Nodes below the bar may be dropped, since no label below them is an answer. If a node
+// that was expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as
+// well.
 #include "search/level_search.h"
 
 #include <algorithm>

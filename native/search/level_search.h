@@ -23,7 +23,7 @@ class LevelSearch {
     return forest.trees().size() == 1 || (settings.beam == 0 && !settings.union_rule);
   }
 
-  // Gives the rows that are left to be searched one by one.
+  // Returns the rows that remain to be searched one by one.
   std::span<const int64_t> run(const CsrView& X, const float* row_scale, std::span<const int64_t> rows,
                                const Answers& answers);
 

@@ -1,6 +1,6 @@
 // Training the classifiers of a tree's nodes.
 //
-// Problem: for every node v but the root, an L2-regularised linear classifier that tells, among the rows of v's
+// Problem: for every node v but the root, an L2-regularised linear classifier that distinguishes, among the rows of v's
 // parent u (those with a label below u; every row at the root), the rows of v:
 //   min_w  |w|^2 / 2 + sum over rows i of u  C_i loss(y_i w.x_i),      y_i = +1 if v holds i, else -1.
 // Given: rows, the labels' leaves, a cost per node. Out: the weights, small ones dropped, chunked by siblings.
@@ -15,7 +15,7 @@
 // is from its minimum; training ends when it falls below `tolerance` times the objective in every lane. A row whose
 // own gap lies far below its share is left alone for one epoch, then two, four, ...; the last epoch visits all.
 //
-// Going on from weights w0: |w - w0|^2 stands for |w|^2. With w = w0 + d that is the same problem in d with the margins
+// Training from weights w0: |w - w0|^2 stands for |w|^2. With w = w0 + d that is the same problem in d with the margins
 // w0.x_i added, so nothing changes but these, and w0 is added to what is kept. Where a feature's move counts h-fold,
 // h d^2, the problem is the same again in sqrt(h) d, with the feature's values divided by sqrt(h): its `freedom`.
 #include <algorithm>
@@ -75,7 +75,7 @@ class UnitTrainer {
     return data_.tree.first_child[parent] <= node && node < data_.tree.first_child[parent + 1];
   }
 
-  // The margins of the weights that training goes on from: [row][node of the unit].
+  // The margins of the weights that training starts from: [row][node of the unit].
   void find_initial_margins(const Unit& unit) {
     const ChunkView& chunks = *data_.initial;
     const size_t width = unit.nodes.size();
@@ -149,7 +149,7 @@ class UnitTrainer {
     }
   }
 
-  // All rows, runs of them in random order, but those that rest behind the others; gives where these begin.
+  // Orders all rows: runs of them at random, those that rest behind the others; returns where these begin.
   std::vector<int32_t>::iterator draw_order(int epoch) {
     const size_t run = rows_.run();
     runs_.resize((rows_.size() + run - 1) / run);
@@ -237,7 +237,7 @@ class UnitTrainer {
 
   // Of the weights scale * held those that are not too small. Most features have none.
   void keep(int32_t feature, const float* held, float scale) const {
-    // with weights to go on from, smaller moves count
+    // with weights to start from, smaller moves count
     uint32_t lanes = lanes_to_keep(held, scale, data_.initial ? kSmallMove : 1.0f);
     if (lanes != 0 && data_.initial && !has_initial(feature)) lanes = lanes_to_keep(held, scale, 1.0f);
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -271,7 +271,7 @@ class UnitTrainer {
   std::vector<float> initial_margin_;
 
   // the block's lanes
-  std::vector<int32_t> block_chunks_;                        // with weights to go on from only
+  std::vector<int32_t> block_chunks_;                        // with weights to start from only
   HugeVector<float> side_, dual_, weights_, moved_, start_;  // moved_: how far w has moved along each row
   std::vector<int32_t> rest_until_, runs_, order_;
   std::vector<uint8_t> patience_;

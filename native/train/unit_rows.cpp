@@ -59,7 +59,7 @@ void UnitRows::list_rows(const Unit& unit) {
 // other: binary trees that stop early, at a gap of 40 %, lose a quarter of a point of p@1 by it and gain little.
 void UnitRows::set_run(const Unit& unit) {
   const int32_t family = unit.families.front();
-  // asked of the tree: parts of a family's children may be trained apart, and must see its rows in the same order
+  // known from the tree: some of a family's children may be trained elsewhere, and must see its rows in the same order
   const bool wide = data_.tree.first_child[family + 1] - data_.tree.first_child[family] > kLanes;
   run_ = wide && entries() > kCachedEntries ? kRun : 1;
   if (run_ == 1) return;

@@ -8,7 +8,7 @@
 
 namespace longleaf {
 
-// A thread has one and fills it anew for every unit. Rows and features have numbers of their own here, so that what is
+// A thread has one and fills it again for every unit. Rows and features have numbers of their own here, so that what is
 // kept of them is no longer than it must be.
 class UnitRows {
  public:

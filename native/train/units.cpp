@@ -29,8 +29,8 @@ int fitting_depth(const TreeView& tree, int32_t root, int depth) {
 }
 
 // Levels below few nodes are trained together, as many as fit: a row that passes three binary levels is visited once
-// instead of three times. The subtrees of such a band interleave in the order of nodes, so that the band is one part of
-// training_units(). At the top of the tree that is small beside the whole.
+// instead of three times. The subtrees of such a band interleave in the order of nodes, so that the band is one element
+// of training_units(). At the top of the tree that is small beside the whole.
 constexpr int32_t kMostSubtrees = 64;
 
 int band_depth(const TreeView& tree, NodeRange level) {

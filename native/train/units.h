@@ -1,4 +1,4 @@
-// How the training of a tree falls apart.
+// How the training of a tree is divided.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // Weights that follow their nodes into a changed tree.
 //
 // Given: a tree's chunks, and another tree whose nodes are some of its nodes in new places, and new ones. Out: the
-// other tree's chunks. One whose nodes are exactly an old chunk's is copied byte by byte; the rest are packed anew.
+// other tree's chunks. One whose nodes are exactly an old chunk's is copied byte by byte; the rest are packed again.
 #include <algorithm>
 
 #include "weights/weights.h"
