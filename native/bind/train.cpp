@@ -1,5 +1,4 @@
 // Training, as Python calls it.
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,4 @@
 // Rows, label centroids, clusters and the rows of nodes, as Python calls for them.
-#include <nanobind/stl/string.h>
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,4 @@
 // A model's trees and their packed weights, as Python holds them.
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <vector>

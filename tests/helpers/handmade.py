@@ -40,7 +40,7 @@ def encode(tree, W, bias, weight_bits=32):
 
 
 def decode(weights, n_features):
-    """Unpack the arrays of a tree's weights into dense weights [features, nodes], as `longleaf.weights.layout` says."""
+    """Unpack the arrays of a tree's weights into dense weights; see `longleaf.weights.layout`."""
     W = np.zeros((n_features, len(weights["bias"])), np.float32)
     pages = (n_features + 4095) // 4096
     for c, dense in enumerate(weights["dense"]):
