@@ -136,9 +136,8 @@ class Halving:
             X, Y = (
                 matrix if rows is None else matrix[rows] for matrix in (self.evaluator.X, self.evaluator.Y)
             )
-            share = (
-                1 / len(remaining) / len(self.sizes)
-            )  # rungs cost about the same: fewer trainings, more rows
+            # rungs cost about the same: later ones train fewer candidates on more rows
+            share = 1 / len(remaining) / len(self.sizes)
             tried: list[Trial] = []
             for one in remaining:
                 progress = self._rescaled_progress(rung / len(self.sizes) + len(tried) * share, share)
