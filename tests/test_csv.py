@@ -45,9 +45,9 @@ def test_a_quote_that_is_never_closed_is_an_error_that_names_its_line():
     with pytest.raises(DataError, match=r"<input>, line 7: a cell starts with a quote that is never closed"):
         read(numbered(300, 6))
     for end in (b"", b"\n", b"\nmore", b"\nmore\n"):
-        with pytest.raises(DataError, match=r"line 4: a quote opens"):
+        with pytest.raises(DataError, match=r"line 4: a cell starts with a quote"):
             read(b'text,tags\n"two\nlines",x\nb,"y' + end)
-    with pytest.raises(DataError, match=r"line 1: a quote opens"):
+    with pytest.raises(DataError, match=r"line 1: a cell starts with a quote"):
         read(b'text,"tags\na,b\n')
 
 
