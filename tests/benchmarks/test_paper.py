@@ -146,7 +146,7 @@ def run(folder, monkeypatch, *words):
 def test_a_cell_is_measured_once_and_holds_what_the_model_says(small, monkeypatch, capsys):
     words = ("--data", "Bibtex", "EURLex-4K", "--method", "plt-log", "--quick")
     run(small, monkeypatch, *words)
-    assert "EURLex-4K is not there" in " ".join(capsys.readouterr().out.split())
+    assert "EURLex-4K was not found" in " ".join(capsys.readouterr().out.split())
     path = small / "results" / "Bibtex" / "plt-log-1993.json"
     kept = json.loads(path.read_text())
     assert [each["search"] for each in kept["records"]] == [search.name for search in TREE_SEARCHES]

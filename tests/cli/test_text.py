@@ -123,7 +123,7 @@ def test_rows_that_a_stray_quote_swallowed_are_reported_or_refused(tmp_path: Pat
     path.write_text("\n".join(["id,text,tags", *rows[:200]]))
     result = run("train", path, "-o", tmp_path / "s.ll")
     assert result.status == 2
-    assert f"{path}, line 7: a quote opens a cell here that no quote closes" in result.stderr
+    assert f"{path}, line 7: a cell starts with a quote that is never closed" in result.stderr
 
 
 def test_a_table_whose_name_does_not_say_so_is_told_what_it_needs(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_split_files_choose_rows_by_column_in_their_order(tmp_path):
         ({"tiny_trSplit.txt": "1 4\n"}, r"must have no row in both splits; row 4 is."),
         (
             {"tiny_trSplit.txt": "1 2\n3 2\n"},
-            r"tiny_trSplit.txt must name a row once; row 2 stands there again.",
+            r"tiny_trSplit.txt must name a row once; row 2 occurs again.",
         ),
         ({"tiny_trSplit.txt": "\n"}, r"tiny_trSplit.txt must name at least one row; got none."),
     ],
@@ -155,7 +155,7 @@ def test_a_set_of_other_size_is_refused_with_every_difference(tmp_path, monkeypa
 
 def test_a_missing_set_says_where_its_files_belong(tmp_path):
     with pytest.raises(
-        ll.DataError, match=r"Amazon-670K is not there: download .* put them into .*Amazon-670K"
+        ll.DataError, match=r"Amazon-670K was not found: download .* put them into .*Amazon-670K"
     ):
         load_official("amazon-670k", tmp_path)
     with pytest.raises(ValueError, match="name must be one of EURLex-4K, AmazonCat-13K"):

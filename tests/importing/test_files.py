@@ -121,7 +121,7 @@ def test_napkinxc_untrained_nodes_keep_their_own_loss(trained_loss, constant_los
         ({"name": b"hsm"}, "must be of a PLT; got a model of type 'hsm'"),
         ({"hash": 9}, "without hashed or dropped features"),
         ({"threshold": 0.5}, "without hashed or dropped features"),
-        ({"parents": [-1, 2, 1]}, "must not lead round in a circle"),
+        ({"parents": [-1, 2, 1]}, "must not form a cycle"),
         ({"parents": [-1, 0, 9]}, "every node but one root must have a parent"),
         ({"labels": [-1, 1, 1]}, "every label at one leaf"),
         ({"labels": [0, 1, -1]}, "labels at leaves"),
@@ -241,7 +241,7 @@ def test_pecos_nodes_that_were_pruned_away_are_left_out(tmp_path):
     [
         ([TOP, BOTTOM], {"post_processor": "noop"}, "post-processor of probabilities"),
         ([TOP, BOTTOM], {"is_mmap": True}, "got a compiled model"),
-        ([TOP, (BOTTOM[0], [[1, 1], [1, 0], [0, 1]])], {}, "node 0 is below 2"),
+        ([TOP, (BOTTOM[0], [[1, 1], [1, 0], [0, 1]])], {}, "got 2 for node 0"),
         ([TOP, (BOTTOM[0], [[1, 1]])], {}, "must have 3 rows"),
         ([BOTTOM], {}, "1 columns in C.npz; got 3 and 2"),
         ([TOP, (BOTTOM[0][:2], BOTTOM[1])], {}, "must have 3 rows in W.npz"),

@@ -157,7 +157,7 @@ def test_a_refused_import_leaves_nothing(tmp_path):
     out = tmp_path / "model.ll"
     assert "settings.json" in complaint("import", MODELS / "pecos-hinge", "-o", out, "--from", "omikuji")
     assert "must have the files of a model of" in complaint("import", tmp_path, "-o", out)
-    assert "there is none" in complaint("import", tmp_path / "absent", "-o", out)
+    assert "got no folder" in complaint("import", tmp_path / "absent", "-o", out)
     assert "--counts and --rows" in complaint("import", MODELS / "pecos-hinge", "-o", out, "--rows", 3)
     broken = tmp_path / "broken"
     shutil.copytree(MODELS / "napkinxc-log", broken)

@@ -42,12 +42,12 @@ def test_csv_rows_of_the_wrong_width_are_counted_with_their_line():
 
 
 def test_a_quote_that_is_never_closed_is_an_error_that_names_its_line():
-    with pytest.raises(DataError, match=r"<input>, line 7: a quote opens a cell here that no quote closes"):
+    with pytest.raises(DataError, match=r"<input>, line 7: a cell starts with a quote that is never closed"):
         read(numbered(300, 6))
     for end in (b"", b"\n", b"\nmore", b"\nmore\n"):
-        with pytest.raises(DataError, match=r"line 4: a quote opens"):
+        with pytest.raises(DataError, match=r"line 4: a cell starts with a quote"):
             read(b'text,tags\n"two\nlines",x\nb,"y' + end)
-    with pytest.raises(DataError, match=r"line 1: a quote opens"):
+    with pytest.raises(DataError, match=r"line 1: a cell starts with a quote"):
         read(b'text,"tags\na,b\n')
 
 
@@ -55,7 +55,7 @@ def test_rows_between_two_stray_quotes_are_not_lost_unseen():
     records, report = read(numbered(300, 6, 201))
     assert report.counts == {"broken": 1}
     (said,) = report.first["broken"]
-    assert said.startswith("<input>, line 7: must close its quotes; a cell goes on for 194 lines that look")
+    assert said.startswith("<input>, line 7: must close its quotes; a cell contains 194 lines that look")
     assert [record.id for record in records] == [str(n) for n in (*range(1, 6), *range(202, 301))]
     with pytest.raises(DataError, match="line 7: must close its quotes"):
         read(numbered(300, 6, 201), strict=True)

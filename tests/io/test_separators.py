@@ -106,7 +106,7 @@ def test_training_names_the_separator_that_was_missed_once(tmp_path: Path, name:
     assert sentence.startswith(f"{table}: ")
     assert f"% of the rows have {joint.strip()!r} in their tags, and {used}; if it" in sentence
     option = f"--separator '{joint.strip()}'"
-    assert sentence.endswith(f"give {option}.")
+    assert sentence.endswith(f"use {option}.")
     again = run("train", table, "-o", tmp_path / "n.ll", "--trees", 1, "--separator", joint.strip()).stderr
     assert "--separator" not in again
     assert run("split", table, "-o", tmp_path / "parts").stderr.count("--separator") == 1, (

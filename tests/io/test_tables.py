@@ -134,7 +134,7 @@ FAULTS = [
     ("no tags", {"text": "a", "topics": ["x"]}, "line 2: must have tags in 'tags'; it has text, topics"),
     ("no tags", {"text": "a", "tags": []}, "line 2: must have tags in 'tags'; it is empty"),
     ("too long", {"text": "a" * 3000, "tags": ["x"]}, "line 2: must have at most 2000 bytes"),
-    ("duplicate id", {"id": "1", "text": "a", "tags": ["x"]}, "line 2: must have an id of its own; '1'"),
+    ("duplicate id", {"id": "1", "text": "a", "tags": ["x"]}, "line 2: must have a unique id; got '1' again"),
 ]
 
 
@@ -180,10 +180,10 @@ def test_a_byte_order_mark_says_the_encoding(encoding):
 
 
 def test_a_missing_column_is_an_error_that_lists_the_columns(tmp_path):
-    with pytest.raises(DataError, match="must have a column 'abstract'; it has text, tags"):
+    with pytest.raises(DataError, match="must have a column 'abstract'; got text, tags"):
         read(b"text,tags\na,b\n", text=["text", "abstract"])
     path = write_parquet(tmp_path / "a.parquet", ROWS)
-    with pytest.raises(DataError, match="must have a column 'subjects'; it has id, title, text, tags"):
+    with pytest.raises(DataError, match="must have a column 'subjects'; got id, title, text, tags"):
         list(read_table(path, tags="subjects"))
 
 

@@ -46,11 +46,11 @@ def test_a_line_is_drawn_only_where_the_order_changes(top, lines):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"a": [0.5]}, r"a must be at least two rising numbers; got \[0.5\]"),
-        ({"b": [2.0, 1.0]}, r"b must be at least two rising numbers; got \[2.0, 1.0\]"),
+        ({"a": [0.5]}, r"a must be at least two ascending numbers; got \[0.5\]"),
+        ({"b": [2.0, 1.0]}, r"b must be at least two ascending numbers; got \[2.0, 1.0\]"),
         ({"b": [0.0, 1.0]}, "B of the grid must be above 0"),
-        ({"a": 0.5}, r"a must be at least two rising numbers; got 0.5"),
-        ({"b": ["x", "y"]}, r"b must be at least two rising numbers; got \['x', 'y'\]"),
+        ({"a": 0.5}, r"a must be at least two ascending numbers; got 0.5"),
+        ({"b": ["x", "y"]}, r"b must be at least two ascending numbers; got \['x', 'y'\]"),
         ({"counts": [1, 2]}, "Y_true must hold labels from 0 to 1; got 2"),
         ({"n_rows": None}, "n_rows must be a whole number; got None"),
         ({"n_rows": float("nan")}, "n_rows must be a whole number; got nan"),

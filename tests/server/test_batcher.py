@@ -149,7 +149,7 @@ def test_when_too_much_waits_a_request_is_told_to_come_again(
         await until(lambda: gate.batches == [1])
         waiting = asyncio.create_task(batcher.suggest(request(engine, TEXTS)))
         await until(lambda: batcher.waiting_rows == 4)
-        with pytest.raises(Refusal, match="At most 5 rows may wait here; 4 do") as refused:
+        with pytest.raises(Refusal, match="At most 5 rows may wait; 4 do") as refused:
             await batcher.suggest(request(engine, TEXTS[:2]))
         assert refused.value.status == 429
         assert refused.value.headers == {"Retry-After": "1"}

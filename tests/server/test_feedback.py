@@ -61,7 +61,7 @@ def test_a_line_that_does_not_fit_leaves_nothing_behind(model: Path, tmp_path: P
         text=True,
         check=True,
     )
-    full = "507 Feedback cannot be kept now, because there is no space left for it."
+    full = "507 Feedback cannot be stored now, because there is no space left."
     assert result.stdout.splitlines() == ["kept", full, "kept"]
     assert texts(path) == ["virgin oil"] * 2
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096, "this process has its own limit"
@@ -128,7 +128,7 @@ def test_a_file_that_vanished_with_its_folder_is_one_sentence(engine: Engine, tm
         file.add(KEPT, engine)
     assert (refused.value.status, refused.value.sentence) == (
         503,
-        "Feedback cannot be kept now, because its file cannot be written.",
+        "Feedback cannot be stored now, because its file cannot be written.",
     )
 
 

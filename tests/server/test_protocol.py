@@ -147,7 +147,7 @@ def test_connections_beyond_the_limit_are_told_so(service: Running) -> None:
             read_ok(one)
         assert talk(service, GET + b"\r\n") == (
             503,
-            "At most 8 connections may be open here: try again soon.",
+            "At most 8 connections may be open: try again soon.",
         )
         kept[0].sendall(GET + b"\r\n")
         read_ok(kept[0])  # the others go on

@@ -60,7 +60,7 @@ BAD = {
     ),
     "a word to explain": ({"texts": ["a"], "explain": 1}, 422, "explain must be true or false"),
     "half a vector": ({"vectors": [{"indices": [0]}]}, 422, "must have indices and values; got indices"),
-    "uneven": ({"vectors": [{"indices": [0], "values": []}]}, 422, "one length; got 1 and 0"),
+    "uneven": ({"vectors": [{"indices": [0], "values": []}]}, 422, "the same length; got 1 and 0"),
     "outside": ({"vectors": [{"indices": [99999], "values": [1]}]}, 422, "got 99999"),
     "below": ({"vectors": [{"indices": [-1], "values": [1]}]}, 422, "got -1"),
     "fractions": ({"vectors": [{"indices": [0.5], "values": [1]}]}, 422, "a list of whole numbers"),
@@ -136,7 +136,7 @@ def test_an_empty_or_unusable_key_is_refused_at_the_start(tmp_path: Path, keys: 
     make_vector_model().save(tmp_path / "model.ll")
     options = [part for key in keys for part in ("--api-key", key)]
     said = complaint("serve", tmp_path / "model.ll", "--port", 0, *options)
-    assert said.startswith("longleaf: Each API key must be of printable ASCII without spaces; got ")
+    assert said.startswith("longleaf: Each API key must be printable ASCII without spaces; got ")
     assert "first" not in said
 
 

@@ -189,7 +189,7 @@ def test_a_port_in_use_is_one_sentence(model: Path) -> None:
             [*COMMAND, str(model), "--port", str(port)], capture_output=True, text=True, timeout=SECONDS
         )
     assert result.returncode == 2
-    reason = f"127.0.0.1:{port} says Address already in use"
+    reason = f"got 127.0.0.1:{port} (Address already in use)"
     assert result.stderr == f"longleaf: host and port must be free to listen on; {reason}.\n"
 
 

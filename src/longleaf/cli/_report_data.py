@@ -56,8 +56,8 @@ def read_texts(
             "different rows: name the fields with --text and --tags."
         )
     known = (tag for tagger in taggers for tag in tagger.classes_)
-    judged = (tag for row in tables[0] for tag in row.tags)
-    place = {tag: number for number, tag in enumerate(dict.fromkeys([*known, *judged]))}
+    true = (tag for row in tables[0] for tag in row.tags)
+    place = {tag: number for number, tag in enumerate(dict.fromkeys([*known, *true]))}
     truth = TagCollector.of((row.tags for row in tables[0]), place).indicator()
     sides = []
     for title, tagger, rows in zip(titles, taggers, tables, strict=True):

@@ -183,13 +183,13 @@ def record_batches(reader: TableReader) -> Iterator[list[Record]]:
         yield batch
 
 
-def load_judged(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Data:
+def load_labelled_texts(tagger: Tagger, path: str, fields: dict[str, Any], strict: bool) -> Data:
     """Read texts and true tags; tags that training never saw get columns after those of the model."""
-    name, X, tags = read_judged(tagger, path, fields, strict)
+    name, X, tags = read_labelled_texts(tagger, path, fields, strict)
     return Data(name, X, tagger.transform_tags(tags, unseen="add"))
 
 
-def read_judged(
+def read_labelled_texts(
     tagger: Tagger, path: str, fields: dict[str, Any], strict: bool
 ) -> tuple[str, Any, list[list[str]]]:
     """Read a table as a tagger does; return its name in messages, the features and the true tags."""

@@ -12,11 +12,11 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
-from longleaf.cli._tables import check_both_match, given, label_model, read_judged
+from longleaf.cli._tables import check_both_match, given, label_model, read_labelled_texts
 from longleaf.cli.evaluate import NOTHING_TO_FIND
 from longleaf.estimator import LabelEstimator
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
-from longleaf.metrics import compare as judge
+from longleaf.metrics import compare as compare_rankings
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
 from longleaf.tagger import Tagger
@@ -91,7 +91,7 @@ def compare(
         tops.append(np.append(problem.number[side], -1)[top.labels])
     inverse_propensity = inverse_propensity_from_counts(problem.counts, problem.n_rows, *constants)
     with _console.waiting("resampling"):
-        metrics = judge(
+        metrics = compare_rankings(
             problem.truth,
             tops[0],
             tops[1],
@@ -154,8 +154,8 @@ def _read_texts(
 ) -> tuple[list[Any], list[npt.NDArray[np.int64]], Any]:
     """Read the table as each of two taggers does; number the tags of both and of the table consistently."""
     a, b = models
-    read = [read_judged(a, path, fields, strict)]
-    read.append(read[0] if a is b else read_judged(b, path, fields, strict))
+    read = [read_labelled_texts(a, path, fields, strict)]
+    read.append(read[0] if a is b else read_labelled_texts(b, path, fields, strict))
     (name, X_a, tags), (_, X_b, tags_b) = read
     if tags != tags_b:
         raise DataError(

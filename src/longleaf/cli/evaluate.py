@@ -11,9 +11,9 @@ import numpy as np
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_labels_match, load_data
 from longleaf.cli._filters import Filters
-from longleaf.cli._tables import check_form_matches, given, label_model, load_judged
+from longleaf.cli._tables import check_form_matches, given, label_model, load_labelled_texts
 from longleaf.metrics import FrequencyBin, frequency_table
-from longleaf.metrics import evaluate as judge
+from longleaf.metrics import evaluate as compute_metrics
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
 from longleaf.tagger import Tagger, suggester_of
@@ -74,7 +74,11 @@ def evaluate(
         n_jobs=threads,
     )
     with _console.waiting(f"reading {data}"):
-        rows = load_judged(loaded, data, fields, strict) if isinstance(loaded, Tagger) else load_data(data)
+        rows = (
+            load_labelled_texts(loaded, data, fields, strict)
+            if isinstance(loaded, Tagger)
+            else load_data(data)
+        )
     if not isinstance(loaded, Tagger):
         check_features_match(rows, trained)
         check_labels_match(rows, trained)
@@ -90,7 +94,7 @@ def evaluate(
         bins = frequency_table(rows.Y, top, counts, k=places[-1])
     else:
         _console.note("No metrics by propensity or frequency: the model was imported without label counts.")
-    metrics = judge(rows.Y, top, inverse_propensity=inverse_propensity, k=places)
+    metrics = compute_metrics(rows.Y, top, inverse_propensity=inverse_propensity, k=places)
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:
@@ -111,8 +115,8 @@ def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
     table = Table("", "metric", box=box.SIMPLE_HEAD)
     for at in places:
         table.add_column(f"@{at}", justify="right")
-    judged = ((short, name) for short, name in NAMES.items() if f"{short}@{places[0]}" in metrics)
-    for short, name in judged:
+    shown = ((short, name) for short, name in NAMES.items() if f"{short}@{places[0]}" in metrics)
+    for short, name in shown:
         table.add_row(short, name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
     return table
 

@@ -13,7 +13,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
 from longleaf.cli._groups import takes
-from longleaf.cli._tables import DigestedRecords, given, load_judged, open_table
+from longleaf.cli._tables import DigestedRecords, given, load_labelled_texts, open_table
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
 from longleaf.cli._tuning import listed_values, show
 from longleaf.cli._vectorizer import named_options, word_settings
@@ -140,13 +140,13 @@ def _read_features(path: str, dev: str | None) -> _Rows:
     if dev is None:
         return _Rows(rows, None, origin(rows))
     with _console.waiting(f"reading {dev}"):
-        judged = load_data(dev)
-    if (judged.X.shape[1], judged.Y.shape[1]) != (rows.X.shape[1], rows.Y.shape[1]):
+        dev_rows = load_data(dev)
+    if (dev_rows.X.shape[1], dev_rows.Y.shape[1]) != (rows.X.shape[1], rows.Y.shape[1]):
         raise DataError(
-            f"{judged.name} must have {rows.X.shape[1]} features and {rows.Y.shape[1]} labels, "
-            f"as {rows.name} has; got {judged.X.shape[1]} and {judged.Y.shape[1]}."
+            f"{dev_rows.name} must have {rows.X.shape[1]} features and {rows.Y.shape[1]} labels, "
+            f"as {rows.name} has; got {dev_rows.X.shape[1]} and {dev_rows.Y.shape[1]}."
         )
-    return _Rows(rows, judged, origin(rows))
+    return _Rows(rows, dev_rows, origin(rows))
 
 
 def _read_texts(tagger: Tagger, path: str, dev: str | None, fields: dict[str, Any], strict: bool) -> _Rows:
@@ -157,9 +157,9 @@ def _read_texts(tagger: Tagger, path: str, dev: str | None, fields: dict[str, An
         X = vectorizer.fit_transform(collector.texts(records))
     tagger.vectorizer_, tagger.fields_ = vectorizer, reader.fields
     tagger.classes_, Y = collector.sorted_indicator()
-    judged = None if dev is None else load_judged(tagger, dev, {}, strict)
+    dev_rows = None if dev is None else load_labelled_texts(tagger, dev, {}, strict)
     about = records.origin() | {"rows": X.shape[0]}
-    return _Rows(Data(reader.report.source, X, Y), judged, about, tagger)
+    return _Rows(Data(reader.report.source, X, Y), dev_rows, about, tagger)
 
 
 def _as_tagger(tagger: Tagger, model: PLT) -> Tagger:

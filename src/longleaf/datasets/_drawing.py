@@ -12,7 +12,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Random = np.random.Generator
 DrawLabels = Callable[[Ints, int, Random], Ints]
-"""Returns a label for each given row; the number is how many labels were drawn for it before."""
+"""Returns a label for each given row; the number counts earlier attempts."""
 DrawWords = Callable[[Ints, Random], Ints]
 """Returns a word for each given row, chosen by one of its labels."""
 

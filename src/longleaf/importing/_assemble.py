@@ -109,9 +109,8 @@ def assemble(tree: SourceTree, n_features: int, weight_bits: int) -> tuple[Label
     for first, end in _chunks(first_child):
         inside = slice(weights.indptr[first], weights.indptr[end])
         child = np.repeat(np.arange(end - first), np.diff(weights.indptr[first : end + 1]))
-        by_feature = np.argsort(
-            weights.indices[inside], kind="stable"
-        )  # stable, so by child within a feature
+        # stable, so by child within a feature
+        by_feature = np.argsort(weights.indices[inside], kind="stable")
         features.append(weights.indices[inside][by_feature].astype(np.int32))
         children.append(child[by_feature].astype(np.uint8))
         values.append(weights.data[inside][by_feature].astype(np.float32))

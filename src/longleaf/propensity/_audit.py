@@ -180,9 +180,8 @@ def fit(
     n_samples = check_count(n_samples, "n_samples")
     n_rows, counts, noted, complete = _check_audit(audit)
     true_and_noted = sp.csr_array(noted.multiply(complete))
-    distinct, group_of = np.unique(
-        counts, return_inverse=True
-    )  # labels with the same count have the same propensity
+    # labels with the same count have the same propensity
+    distinct, group_of = np.unique(counts, return_inverse=True)
     groups = sp.csr_array(
         (np.ones(len(counts)), (np.arange(len(counts)), group_of)), shape=(len(counts), len(distinct))
     )

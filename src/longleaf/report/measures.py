@@ -208,6 +208,6 @@ def sensitivity(
         inverse_propensity = problem.inverse_propensity_with(constants)
         own = rank(problem, side, 1.0, constants, n_jobs).labels
         for place, labels in enumerate((plain.labels, rare.labels, own)):
-            judged = evaluate(problem.truth, labels, inverse_propensity=inverse_propensity, k=problem.k)
-            found[place, i, j] = judged[f"psp@{problem.k}"]
+            metrics = evaluate(problem.truth, labels, inverse_propensity=inverse_propensity, k=problem.k)
+            found[place, i, j] = metrics[f"psp@{problem.k}"]
     return Sensitivity(a, b, *found)

@@ -56,7 +56,7 @@ def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int
 
 
 def against(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
-    """Compare two models on the same rows: differences with intervals, and labels found by only one."""
+    """Compare two models on the same rows: differences, and the labels each finds more often."""
     a, b = studies
     content = []
     for number, tail in ((0, "tail 0"), (-1, "tail 1")):
@@ -136,9 +136,9 @@ def hardest(problem: Problem, studies: Sequence[Study]) -> Section:
         "hardest",
         "The hardest labels",
         f"Labels seen in training, with at least {LEAST_TRUE} true rows here, that are found in less than "
-        "half of them both at tail 0 and at tail 1, worst first. “Instead” is the wrong label that was "
-        f"most often among the first {problem.k} (times in brackets) where this one was missed at "
-        "tail 1: it may be a near synonym, or the true labels may be incomplete.",
+        "half of them both at tail 0 and at tail 1, worst first. The label suggested instead is the wrong "
+        f"one that was most often among the first {problem.k} (times in brackets) where this one was missed "
+        "at tail 1: it may be a near synonym, or the true labels may be incomplete.",
         body=join(content),
     )
 

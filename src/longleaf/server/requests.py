@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -179,10 +178,6 @@ class unprocessable:  # noqa: N801 - used as a statement
             raise Refusal(UNPROCESSABLE, "Numbers must be within the range of a 64-bit float.") from None
         if isinstance(error, ValueError | TypeError):
             raise Refusal(UNPROCESSABLE, str(error)) from None
-
-
-def _optional(value: Any, check: Callable[[Any], Any]) -> Any:
-    return None if value is None else check(value)
 
 
 def _typed(value: Any, name: str, kind: type) -> Any:

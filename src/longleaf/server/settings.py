@@ -88,7 +88,7 @@ class Settings:
 
     @property
     def search_threads(self) -> int:
-        """Threads of one search."""
+        """The number of threads per search."""
         if self.threads is not None:
             return self.threads
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -62,7 +62,7 @@ def parse_metric(metric: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class Evaluator:
     """Training rows, development rows, and the metric."""
 
     X: Any
@@ -84,7 +84,7 @@ class Judge:
         Y: sp.csr_array,
         X_dev: Any,
         Y_dev: sp.csr_array,
-    ) -> Judge:
+    ) -> Evaluator:
         """Check and complete the arguments."""
         name, k = parse_metric(metric)
         dial = check_number(float(name == "psp") if tail is None else tail, "tail", low=0)
@@ -118,7 +118,7 @@ class Judge:
 class Halving:
     """Train fewer and fewer candidates on more and more rows."""
 
-    judge: Judge
+    evaluator: Evaluator
     base: LabelEstimator
     drawn: list[Settings]
     sizes: list[int]
@@ -133,10 +133,11 @@ class Halving:
         remaining, trials, ranked = list(range(len(self.drawn))), [], []
         for rung, size in enumerate(self.sizes):
             rows = None if size == len(order) else np.sort(order[:size])
-            X, Y = (matrix if rows is None else matrix[rows] for matrix in (self.judge.X, self.judge.Y))
-            share = (
-                1 / len(remaining) / len(self.sizes)
-            )  # rungs cost about the same: fewer trainings, more rows
+            X, Y = (
+                matrix if rows is None else matrix[rows] for matrix in (self.evaluator.X, self.evaluator.Y)
+            )
+            # rungs cost about the same: later ones train fewer candidates on more rows
+            share = 1 / len(remaining) / len(self.sizes)
             tried: list[Trial] = []
             for one in remaining:
                 progress = self._rescaled_progress(rung / len(self.sizes) + len(tried) * share, share)
@@ -150,12 +151,12 @@ class Halving:
     def _try(self, candidate: int, rung: int, X: Any, Y: sp.csr_array, progress: Progress | None) -> Trial:
         begin = time.perf_counter()
         model: Any = clone(self.base).set_params(**self.drawn[candidate])
-        top = self.judge.top(model.fit(X, Y, progress=progress))
+        top = self.evaluator.top(model.fit(X, Y, progress=progress))
         if progress is not None:
             progress(1.0)
         if rung == len(self.sizes) - 1:
             self.tops[candidate] = top
-        value, seconds = self.judge.value(top), time.perf_counter() - begin
+        value, seconds = self.evaluator.value(top), time.perf_counter() - begin
         trial = Trial(candidate, self.drawn[candidate], rung, Y.shape[0], value, seconds)
         logger.info("rung %d, %d rows, %s: %.2f", rung, trial.rows, trial.settings, trial.value)
         if self.report is not None:

@@ -29,7 +29,7 @@ from longleaf.tagger import Tagger
 from longleaf.text.tags import TagCollector, known_indicator, ready_texts
 from longleaf.text.vectorizer import TextVectorizer
 from longleaf.tuning.candidates import Settings, draw, full_space, starting_settings
-from longleaf.tuning.halving import Halving, Judge, Progress, Report, Trial, rung_sizes
+from longleaf.tuning.halving import Evaluator, Halving, Progress, Report, Trial, rung_sizes
 
 Splits = tuple[Any, sp.csr_array, Any, sp.csr_array]
 """Training features and labels, development features and labels."""
@@ -148,14 +148,14 @@ def tune(
         X, Y, dev = _vectorized(start, X, Y, dev, model.n_jobs)
     if not isinstance(model, LabelEstimator):
         raise TypeError(f"estimator must be a PLT, BR or Tagger; got {type(model).__name__}.")
-    judge = Judge.of(metric, tail, model.propensity, *_split_rows(X, Y, dev, dev_share, random_state))
+    evaluator = Evaluator.of(metric, tail, model.propensity, *_split_rows(X, Y, dev, dev_share, random_state))
     whole = full_space(space, model)
     first = starting_settings(list(whole), model, space)
     drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
-    sizes = rung_sizes(judge.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
+    sizes = rung_sizes(evaluator.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
     base = clone(model).set_params(random_state=random_state)
-    halving = Halving(judge, base, drawn, sizes, factor, progress, report)
-    trials, best = halving.run(np.random.RandomState(random_state).permutation(judge.Y.shape[0]))
+    halving = Halving(evaluator, base, drawn, sizes, factor, progress, report)
+    trials, best = halving.run(np.random.RandomState(random_state).permutation(evaluator.Y.shape[0]))
     chosen = clone(base).set_params(**best.settings)
     if isinstance(start, Tagger):
         chosen = clone(start).set_params(estimator=chosen)
@@ -163,11 +163,11 @@ def tune(
         settings=best.settings,
         value=best.value,
         start=first,
-        difference=judge.difference(halving.tops[0], halving.tops[best.candidate]),
+        difference=evaluator.difference(halving.tops[0], halving.tops[best.candidate]),
         metric=metric,
-        tail=judge.tail,
+        tail=evaluator.tail,
         rows=best.rows,
-        dev_rows=judge.truth.shape[0],
+        dev_rows=evaluator.truth.shape[0],
         trials=tuple(trials),
         random_state=random_state,
         estimator=chosen,
