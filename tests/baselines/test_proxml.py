@@ -10,8 +10,6 @@ import longleaf as ll
 from tests.helpers import handmade
 from tests.helpers.training import texts, unit_rows
 
-pytestmark = pytest.mark.native
-
 SETTINGS = {"random_state": 1, "n_jobs": 1, "weight_bits": 32, "tolerance": 1e-5, "max_epochs": 20000}
 
 
@@ -45,6 +43,7 @@ def problems(model, X, rows, bias=1.0):
             yield int(label), x, y, np.append(W[:, node], weights["bias"][node] / bias).astype(float)
 
 
+@pytest.mark.native
 def test_a_classifier_is_done_when_its_gap_is_within_the_tolerance():
     X, rows = texts(n_rows=150, n_features=60, n_labels=20)
     epochs = []
@@ -58,6 +57,7 @@ def test_a_classifier_is_done_when_its_gap_is_within_the_tolerance():
     assert epochs[0] < epochs[1]
 
 
+@pytest.mark.native
 def test_a_training_that_may_not_go_on_says_so(caplog):
     X, rows = texts(n_labels=3)
     model = ll.ProXML(C=64.0, tolerance=1e-6, max_epochs=2, random_state=1).fit(X, rows)
@@ -65,6 +65,7 @@ def test_a_training_that_may_not_go_on_says_so(caplog):
     assert "stopped at max_epochs=2" in caplog.text
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("positive_weight", ["propensity", 3.0])
 def test_the_minimum_is_that_of_proximal_gradient_steps(positive_weight):
     X, rows = texts(n_rows=80, n_features=40, n_labels=4)
@@ -77,6 +78,7 @@ def test_the_minimum_is_that_of_proximal_gradient_steps(positive_weight):
         assert objective(x, y, w, cost) == pytest.approx(best, rel=1e-4), label
 
 
+@pytest.mark.native
 def test_a_row_of_weight_two_counts_twice_and_the_bias_feature_has_its_value():
     X, rows = texts(n_rows=60, n_features=30, n_labels=3)
     twice = np.arange(60) % 3 == 0
@@ -86,6 +88,7 @@ def test_a_row_of_weight_two_counts_twice_and_the_bias_feature_has_its_value():
         assert objective(x, y, w, 1.0 + twice) == pytest.approx(best, rel=1e-4), label
 
 
+@pytest.mark.native
 def test_a_label_of_every_row_reaches_its_minimum_too():
     X, rows = texts(n_rows=60, n_features=30, n_labels=4)
     rows = [sorted({0, *row}) for row in rows]
@@ -98,6 +101,7 @@ def test_a_label_of_every_row_reaches_its_minimum_too():
     )
 
 
+@pytest.mark.native
 def test_more_than_one_chunk_of_labels_keeps_every_weight_in_its_place():
     n = 300
     X = np.eye(n, dtype=np.float32)
@@ -105,6 +109,7 @@ def test_more_than_one_chunk_of_labels_keeps_every_weight_in_its_place():
     np.testing.assert_array_equal(model.top_k(X, 1).labels[:, 0], np.arange(n))
 
 
+@pytest.mark.native
 def test_the_model_is_sparse_saved_cloned_and_the_same_for_any_threads(tmp_path):
     X, rows = texts(n_labels=5)
     one, two = (ll.ProXML(random_state=1, n_jobs=jobs).fit(X, rows) for jobs in (1, 2))
@@ -125,6 +130,7 @@ def relative_gap(x, y, w, cost):
     return (primal - (dual - dual**2 / (4 * cost)).sum()) / primal
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("tolerance", [0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("bias", [0.0, 1.0])
 def test_the_gap_at_the_end_is_what_was_asked_for(tolerance, bias):
@@ -140,6 +146,7 @@ def test_the_gap_at_the_end_is_what_was_asked_for(tolerance, bias):
         assert relative_gap(x, y, w, 8.0 * np.where(y > 0, 5.0, 1.0)) <= tolerance + 1e-5, tree.label[node]
 
 
+@pytest.mark.native
 def test_features_without_a_weight_have_none_in_liblinears_answer():
     X, rows = texts(n_rows=300, n_features=400, n_labels=6)
     model = ll.ProXML(C=1.0, positive_weight=1.0, **(SETTINGS | {"tolerance": 1e-6})).fit(X, rows)
@@ -166,6 +173,7 @@ def test_more_weights_than_one_block_holds_reach_the_minimum_in_turns():
         assert relative_gap(x, y, w, np.full(2000, 5.0)) <= 0.01 + 1e-4, label
 
 
+@pytest.mark.native
 def test_a_label_of_one_row_among_many_and_one_of_no_word_reach_their_minimum():
     X, rows = texts(n_rows=120, n_features=60, n_labels=3)
     X = sp.csr_array(X.multiply(np.arange(120)[:, None] > 0))  # row 0 has no word

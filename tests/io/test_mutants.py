@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import longleaf as ll
 from longleaf.explain.row import explain_row
@@ -13,6 +14,7 @@ from tests.helpers.mutants import TEXTS, save_models
 from tests.helpers.storage import edit_manifest, replace_array
 
 pytestmark = pytest.mark.native
+MUTANTS = 6 * settings.default.max_examples
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def forge(originals, tmp_path):
 
 
 def test_whatever_is_changed_in_a_folder_it_is_refused_or_works(originals):
-    command = [sys.executable, "-W", "ignore", "-m", "tests.helpers.mutants", originals, "350", "7"]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.helpers.mutants", originals, str(MUTANTS), "7"]
     child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert child.returncode == 0, child.stderr[-2000:]
     *bad, counts = child.stdout.splitlines()

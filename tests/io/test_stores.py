@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import longleaf as ll
 from longleaf.datasets import make_hierarchy
@@ -13,7 +14,7 @@ from tests.helpers.data import ROOT
 
 pytestmark = pytest.mark.native
 
-MUTANTS = 300
+MUTANTS = 5 * settings.default.max_examples
 SENTENCES = ("ModelError: ", "DataError: ", "ValueError: ")
 FOREIGN = ("incompatible function arguments", "Traceback", "numpy", "broadcast", "could not convert")
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="needs the extra serve")
+
 from longleaf.explain.paths import node_terms
 from longleaf.server.board import Board, Slot
 from longleaf.server.engine import Engine

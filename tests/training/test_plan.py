@@ -125,6 +125,7 @@ def test_rows_of_labels_leave_out_labels_that_never_occur() -> None:
     assert rows.tolist() == [0, 3, 0, 1]
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("scratch", [False, True])
 def test_what_goes_to_disk_gives_the_same_bits(
     data: tuple[object, object], model: ll.PLT, tmp_path: Path, scratch: bool, monkeypatch: pytest.MonkeyPatch
