@@ -1,7 +1,6 @@
 // Sparse separators and trees that split rows by nDCG, as Python calls them.
 #include "bind/bind.h"
 
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
