@@ -79,7 +79,7 @@ def test_faults_name_file_and_line_and_leave_nothing(
     other = tmp_path / "other.txt"
     other.write_text("1 7 40\n0 0:1\n")
     said = complaint("convert", rows / "a.txt.xz", other, "-o", tmp_path / "store")
-    assert "must have 500 features and 40 labels, as the files before it; its header says 7 and 40" in said
+    assert "must have 500 features and 40 labels, as the files before it; got 7 and 40" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "other.txt"]
 
 
@@ -146,7 +146,7 @@ def test_texts_are_converted_with_their_words_and_tags(tmp_path: Path) -> None:
     assert mine.fields_ == want.fields_
     assert mine.origin_["data_digest"] == want.origin_["data_digest"]
     said = complaint("train", tmp_path / "store", "-o", tmp_path / "x.ll", "--text", "title")
-    assert "--text is for tables of texts" in said
+    assert "--text needs a table of texts" in said
 
 
 def test_tables_are_converted_as_the_first_of_them_is_read(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_force_never_replaces_a_folder_that_is_not_a_model(tmp_path, content):
 
 def test_force_never_replaces_a_file(tmp_path):
     (tmp_path / "m").write_text("precious")
-    with pytest.raises(ModelExistsError, match="is a folder"):
+    with pytest.raises(ModelExistsError, match="must be a folder"):
         save_folder(tmp_path / "m", "plt", {}, {}, force=True)
     assert (tmp_path / "m").read_text() == "precious"
 
@@ -231,6 +231,6 @@ def test_force_never_replaces_a_file(tmp_path):
 def test_force_never_removes_a_file_that_someone_put_into_a_model(model):
     (model / "tree0" / "notes.txt").write_text("precious")
     assert load_folder(model, verify=True).kind == "plt"
-    with pytest.raises(ModelExistsError, match=r"notes\.txt is no part of the model"):
+    with pytest.raises(ModelExistsError, match=r"notes\.txt does not belong to the model"):
         save_folder(model, "plt", {}, {}, force=True)
     assert (model / "tree0" / "notes.txt").read_text() == "precious"
