@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 NATIVE := $(shell find native -type f)
 MODULES := build/modules
 
-.PHONY: demo test test-browser lint types unit coverage sanitize peers bench load scale paper clean always
+.PHONY: demo test test-browser lint tidy types unit coverage sanitize sanitize-threads peers bench load scale paper clean always
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,15 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(shell find native -name '*.h' -o -name '*.cpp')
+
+# What clang-tidy finds in native/, by .clang-tidy; it needs the commands of a build.
+TIDY := clang-tidy==23.1.4
+
+tidy: $(STAMP)
+	$(BIN)/python -m pip install --quiet '$(TIDY)' cmake ninja nanobind
+	$(BIN)/cmake -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+		-DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) > /dev/null
+	$(BIN)/clang-tidy -p build/tidy --quiet $(shell find native -name '*.cpp' -not -name kernels.cpp)
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -66,6 +75,20 @@ sanitize: $(CHECKED)/.installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=quick PYTHONMALLOC=malloc \
 		$(CHECKED)/bin/python -m pytest -q -n 2 -m native tests
+
+# And with the thread sanitizer, which finds races; not part of `make test`, since it is slow.
+THREAD_CHECKED := .venv-sanitize-threads
+
+$(THREAD_CHECKED)/.installed: pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES)
+	$(PYTHON) -m venv $(THREAD_CHECKED)
+	$(THREAD_CHECKED)/bin/python -m pip install --quiet --editable '.[test]' \
+		-C build-dir=build/sanitize-threads -C cmake.define.LONGLEAF_SANITIZE=thread
+	touch $@
+
+sanitize-threads: $(THREAD_CHECKED)/.installed
+	LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" TSAN_OPTIONS="halt_on_error=1 exitcode=66 report_signal_unsafe=0" \
+	HYPOTHESIS_PROFILE=quick OPENBLAS_NUM_THREADS=1 \
+		$(THREAD_CHECKED)/bin/python -m pytest -q -m native tests
 
 # Peers live in environments of their own; PECOS needs NumPy below 2 and a SciPy of that time, and no torch.
 .venv-peers/.installed:
@@ -108,4 +131,4 @@ paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper $(PAPER)
 
 clean:
-	rm -rf $(VENV) $(CHECKED) build
+	rm -rf $(VENV) $(CHECKED) $(THREAD_CHECKED) build

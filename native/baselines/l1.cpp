@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -202,8 +201,8 @@ ChunkArrays train_l1(const TrainingData& data, int32_t first_node, int32_t last_
                      Work& work, TrainReport& report) {
   const ChunkPlan plan(data.tree, first_node, last_node);
   const int32_t first = std::max(first_node, 1);  // the root has no classifier
-  std::optional<Columns> transposed;
-  work.run([&] { transposed.emplace(data, work); });
+  std::unique_ptr<const Columns> transposed;
+  work.run([&] { transposed = std::make_unique<const Columns>(data, work); });
   const Columns& columns = *transposed;
   std::vector<Solution> solutions(size_t(std::max(last_node - first, 0)));
   std::vector<std::unique_ptr<L1Solver>> solvers(size_t(std::max(1, settings.threads)));

@@ -20,8 +20,8 @@
 // above: the beam's own answer, without evaluating the families that cannot change it.
 //
 // This is the search of a row by itself. Rows that come together are searched level by level (level_search.cpp), with
-// the same answers. Where they cannot be, rows are searched a block at a time, each giving the family it wants next,
-// and the wishes are served in the order of the weights in memory.
+// the same answers. Where they cannot be, rows are searched a block at a time, each requesting the family it needs
+// next, and the requests are served in the order of the weights in memory (search.cpp).
 #pragma once
 
 #include <algorithm>

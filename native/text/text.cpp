@@ -177,7 +177,10 @@ void TextCounter::sort(std::span<std::uint32_t> ids, Work& work) const {
   std::vector<Key> keys(ids.size());
   work.for_each(std::int64_t(n), int(n), [&](std::int64_t share, int) {
     const auto i = std::size_t(share);
-    for (auto k = begin(i); k < begin(i + 1); ++k) keys[k] = {first_bytes(terms[ids[k]]), ids[k]};
+    for (auto k = begin(i); k < begin(i + 1); ++k) {
+      work.check();
+      keys[k] = {first_bytes(terms[ids[k]]), ids[k]};
+    }
     std::sort(keys.begin() + begin(i), keys.begin() + begin(i + 1), before);
   });
   work.run([&] {

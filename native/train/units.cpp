@@ -90,7 +90,8 @@ class UnitPlanner {
   void add_wide(const Unit& family) {
     for (auto first = family.nodes.begin(); first != family.nodes.end();) {
       const auto last = first + std::min<int64_t>(kChunkWidth, family.nodes.end() - first);
-      units_.push_back({family.families, {first, last}, family.cost * double((last - first + kLanes - 1) / kLanes)});
+      const int64_t blocks = (last - first + kLanes - 1) / kLanes;
+      units_.push_back({family.families, {first, last}, family.cost * double(blocks)});
       first = last;
     }
   }
