@@ -190,3 +190,22 @@ class Endless:
 """
     code = code.replace("ready = False\n", "ready = False\n" + endless, 1).replace("    ready = True\n", "")
     interrupt(code)
+
+
+def test_ctrl_c_ends_saving_and_leaves_nothing_behind(tmp_path):
+    setup = f"""
+from pathlib import Path
+from longleaf.io import storage
+
+folder, large = Path({str(tmp_path)!r}), np.zeros(1 << 28)
+
+def say_when_a_file_grows():
+    while not any(path.stat().st_size for path in folder.rglob("*.npy")):
+        time.sleep(0.01)
+    print("inside", flush=True)
+
+say_when_the_call_stands_still = say_when_a_file_grows
+"""
+    call = 'storage.save_folder(folder / "m.ll", "plt", {}, {"large": large}, False)'
+    interrupt(CHILD.replace("SETUP", setup.strip()).replace("CALL", call))
+    assert list(tmp_path.iterdir()) == []
