@@ -99,9 +99,9 @@ def test_impossible_wishes_are_refused(call, message):
 @pytest.mark.parametrize(
     ("law", "message"),
     [
-        (lambda n: np.full(len(n), 0.5), "law must give inverse propensities of at least 1; got 0.5"),
-        (lambda n: n * np.nan, "law's answer must hold finite numbers"),
-        (lambda n: n[:3], "law's answer must have .* numbers, one per label; got 3"),
+        (lambda n: np.full(len(n), 0.5), "law must return inverse propensities of at least 1; got 0.5"),
+        (lambda n: n * np.nan, "law's result must hold finite numbers"),
+        (lambda n: n[:3], "law's result must have .* numbers, one per label; got 3"),
     ],
 )
 def test_a_law_that_gives_no_inverse_propensities_is_refused(truth, law, message):

@@ -51,7 +51,7 @@ def cluster():
     }
     scheduler = {
         "cls": distributed.Scheduler,
-        "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"},
+        "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, "host": "127.0.0.1"},
     }
     with distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50) as made:
         yield made

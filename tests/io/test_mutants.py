@@ -140,7 +140,7 @@ def test_a_label_without_a_leaf_cannot_be_explained(originals):
     model = ll.load(originals / "plt")
     model.remove_labels([0])
     model.label_counts_[0] = 1
-    with pytest.raises(ValueError, match="label must have a leaf in every tree to be explained; 0 does not"):
+    with pytest.raises(ValueError, match="label must have a leaf in every tree to be explained; got 0"):
         explain_row(model, np.ones((1, model.n_features_in_)), 0)
 
 
@@ -148,7 +148,7 @@ def test_a_model_that_could_not_be_read_back_is_not_written(originals, tmp_path)
     model = ll.load(originals / "tagger")
     model.estimator_.k = 0
     with pytest.raises(
-        ll.ModelError, match=r"A model must be sound to be saved: meta\.params\.k must be at least 1"
+        ll.ModelError, match=r"A model must be valid to be saved: meta\.params\.k must be at least 1"
     ):
         model.save(tmp_path / "never")
     assert not (tmp_path / "never").exists()

@@ -138,7 +138,7 @@ def test_feedback_is_kept_when_asked_for(page: Any, service: Running) -> None:
     page.locator(".item[data-tag='1085'] .mark[title=Reject]").click()
     assert page.locator("#marks").inner_text() == "1 accepted, 1 rejected"
     page.click("#keep-button")
-    page.wait_for_function("() => document.getElementById('marks').textContent.startsWith('Kept')")
+    page.wait_for_function("() => document.getElementById('marks').textContent.startsWith('Saved')")
     line = json.loads((service.log_path.parent / "feedback.jsonl").read_text().splitlines()[-1])
     assert (line["text"], line["tags"], line["rejected"]) == (TEXT, ["1264"], ["1085"])
 
