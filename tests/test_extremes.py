@@ -124,12 +124,17 @@ def test_a_row_of_the_least_numbers_is_brought_to_unit_length():
 
 
 @pytest.mark.parametrize("size", [1e-39, 1e-40, 1e-45, 1e-300])
-def test_a_row_below_what_32_bits_hold_in_full_counts_as_empty(size):
+def test_a_row_below_what_32_bits_hold_is_brought_to_unit_length_too(size):
     model = ll.PLT(random_state=1).fit(X, Y)
-    tiny = sp.csr_matrix(X * size) if size > 1e-45 else X.astype(np.float64) * size
-    empty = sp.csr_matrix(X.shape)
-    np.testing.assert_array_equal(check_features(tiny).scale, 0)
-    np.testing.assert_array_equal(model.top_k(tiny).scores, model.top_k(empty).scores)
+    scaled = X.toarray().astype(np.float64) * size
+    scaled[0] = 0
+    tiny = sp.csr_matrix(scaled)
+    want, found = model.top_k(X), model.top_k(tiny)
+    np.testing.assert_array_equal(found.labels[1:], want.labels[1:])
+    np.testing.assert_allclose(found.scores[1:], want.scores[1:], rtol=1e-4)
+    assert check_features(tiny).scale[0] == 0, "an empty row stays empty"
+    again = ll.PLT(random_state=1).fit(tiny[1:], Y[1:]).top_k(X[1:])
+    np.testing.assert_array_equal(again.labels, ll.PLT(random_state=1).fit(X[1:], Y[1:]).top_k(X[1:]).labels)
 
 
 def test_a_continuous_target_is_refused_as_one():

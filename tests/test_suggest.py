@@ -177,3 +177,16 @@ def test_names_may_be_set_at_any_time(tagger: ll.Tagger) -> None:
         assert tagger.suggest(TEXTS[:1], only=["oil"])[0][0].name == "oil"
     finally:
         tagger.names = SHARED
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"only": [1]}, "only must hold strings; got int"),
+        ({"never": 5}, "never must be a list of tags; got a single int"),
+        ({"only": "oil"}, "only must be a list of tags; got a single str"),
+    ],
+)
+def test_what_are_no_tags_is_refused(tagger: ll.Tagger, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        tagger.suggest(TEXTS, **options)

@@ -46,8 +46,8 @@ void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64
 
 namespace {
 
-// What scales each row to unit length. A row shorter than the least number that a 32-bit float holds in full counts
-// as empty: what its values are is rounded away, and its scale would be no 32-bit float.
+// What scales each row to unit length; 0 for an empty row, and for one so short that its scale does not fit a 32-bit
+// float: the caller normalizes those.
 Out<float> py_row_scales(In<int64_t> indptr, In<float> data) {
   check_ranges(indptr, data.shape(0), "indptr");
   std::vector<float> scale(indptr.shape(0) - 1, 0.0f);

@@ -92,6 +92,19 @@ def test_a_flipped_bit_in_any_array_of_a_new_model_is_refused(model: Path, tmp_p
         assert answer.json["model"] != version
 
 
+def test_a_reload_checks_the_files_even_where_no_other_model_is_announced(model: Path) -> None:
+    with serving(model, "--workers", 2) as running:
+        before = ask(running)
+        assert running.call("/v1/reload", {}).json["changed"] is False
+        for file in arrays(model):
+            flip(file)
+        assert running.call("/v1/reload", {}).status == 409
+        assert ask(running) == before
+        for file in arrays(model):
+            flip(file)
+        assert running.call("/v1/reload", {}).status == 200
+
+
 @pytest.mark.parametrize("options", [[], ["--in-place"]])
 def test_a_damaged_model_is_not_served_from_the_start(model: Path, options: list[str]) -> None:
     for file in arrays(model):

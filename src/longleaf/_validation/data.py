@@ -249,7 +249,35 @@ def check_features(X: Any, n_features: int | None = None, *, normalize: bool = T
         if len(long):
             raise ValueError(f"{name} must have rows no longer than {_LONGEST_ROW:g}; row {long[0]} is.")
         scale = np.ones_like(scale)
+    elif len(short := _short_rows(csr.data, indptr, scale)):
+        data = _with_unit_rows(csr.data, data, indptr, short)
+        scale[short] = 1
     return Rows(indptr, indices, data, int(matrix.shape[1]), scale)
+
+
+def _short_rows(
+    values: npt.NDArray[Any], indptr: npt.NDArray[np.int64], scale: npt.NDArray[np.float32]
+) -> npt.NDArray[np.int64]:
+    """Return the rows with values, but too small for a scale in 32 bits."""
+    rows = np.flatnonzero((scale == 0) & (np.diff(indptr) > 0))
+    found = [row for row in rows if values[indptr[row] : indptr[row + 1]].any()]
+    return np.array(found, np.int64)
+
+
+def _with_unit_rows(
+    values: npt.NDArray[Any],
+    data: npt.NDArray[np.float32],
+    indptr: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float32]:
+    """Return a copy of the data in which some rows have unit length, made from the caller's own values."""
+    data = data.copy()
+    for row in rows:
+        inside = slice(indptr[row], indptr[row + 1])
+        large = values[inside].astype(np.float64)
+        large /= np.abs(large).max()  # squares would underflow
+        data[inside] = large / np.sqrt((large**2).sum())
+    return data
 
 
 def _matrix_of_numbers(X: Any, name: str) -> Any:

@@ -16,10 +16,10 @@ from longleaf.cli._data import Data, load_data
 from longleaf.cli._tables import STORE, TABLE, XMLC, data_form, refuse_nameless_table
 from longleaf.io import storage
 from longleaf.plt import TREES
+from longleaf.training.params import MOST_TREES as MOST_TREES
 from longleaf.training.positive_weight import MOST_WEIGHT, check_positive_weight
 from longleaf.training.solver import MOST_THRESHOLD
 
-MOST_TREES = 1000
 LARGEST = 2**31 - 1  # native code uses int32
 
 

@@ -14,6 +14,9 @@ from longleaf.cli import _options
 KEY_VARIABLE = "LONGLEAF_API_KEY"
 MISSING = "longleaf serve needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
 
+MOST_SECONDS = 86_400
+"""A day; an event loop takes no infinity."""
+
 
 def serve(
     model: _options.ModelPath,
@@ -76,7 +79,10 @@ def serve(
         int, typer.Option("--max-k", min=1, metavar="N", help="Maximum suggestions per text.")
     ] = 100,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.001, metavar="S", help="Maximum seconds per request.")
+        float,
+        typer.Option(
+            "--timeout", min=0.001, max=MOST_SECONDS, metavar="S", help="Maximum seconds per request."
+        ),
     ] = 30.0,
     max_waiting: Annotated[
         int, typer.Option("--max-waiting", min=1, metavar="N", help="Maximum rows waiting in a worker.")
@@ -94,7 +100,11 @@ def serve(
     drain: Annotated[
         float,
         typer.Option(
-            "--drain", min=0, metavar="S", help="Seconds for running requests to finish on shutdown."
+            "--drain",
+            min=0,
+            max=MOST_SECONDS,
+            metavar="S",
+            help="Seconds for running requests to finish on shutdown.",
         ),
     ] = 30.0,
     snapshots: Annotated[

@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 
 from longleaf.server.board import Board, Slot, version_number, version_text
-from longleaf.server.engine import Engine, model_version
+from longleaf.server.engine import Engine
 from longleaf.server.logs import log, log_error
 from longleaf.server.models import Models
 from longleaf.server.service import Service
@@ -83,9 +83,6 @@ class Supervisor:
             self.again = True
             return
         self.again, self.requests = False, self.board.requested_reloads
-        if model_version(self.settings.model) == self.engine.version:
-            self._answer(failed=False)
-            return
         self.copier = _fork(self._check)
 
     def _check(self) -> int:
@@ -104,9 +101,10 @@ class Supervisor:
         self.copier = None
         if self.stopping:
             return
-        if passed:
+        version = version_text(self.board.order("copied"))
+        if passed and version != self.engine.version:
             try:
-                self.engine = self.models.open(version_text(self.board.order("copied")))
+                self.engine = self.models.open(version)
             except (ValueError, OSError) as error:
                 log_error("reload failed", reason=str(error))
                 passed = False

@@ -157,9 +157,13 @@ class TagIndex:
 
     def numbers(self, words: Iterable[str], argument: str) -> npt.NDArray[np.int64]:
         """Return the numbers of tags."""
-        if isinstance(words, str | bytes):
+        if isinstance(words, str | bytes) or not isinstance(words, Iterable):
             raise TypeError(f"{argument} must be a list of tags; got a single {type(words).__name__}.")
-        return np.array([self.number(word, argument) for word in words], np.int64)
+        listed = list(words)
+        for word in listed:
+            if not isinstance(word, str):
+                raise TypeError(f"{argument} must hold strings; got {type(word).__name__}.")
+        return np.array([self.number(word, argument) for word in listed], np.int64)
 
     def gains(self, gain: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return the gain of every tag: 1 for those that are omitted."""

@@ -28,6 +28,7 @@ from longleaf.training.solver import (
 from longleaf.trees.clustering import TREES
 
 MOST_EPOCHS = 10**6
+MOST_TREES = 1000
 MOST_K = 10**6
 """Far above any useful default, because the results of a row are kept in memory."""
 
@@ -40,7 +41,8 @@ def check_weight_bits(value: Any, name: str = "weight_bits") -> int:
 
 
 CHECKS: Mapping[str, Check] = {
-    "n_trees": check_count,
+    "n_trees": partial(check_count, high=MOST_TREES),
+    "normalize": check_flag,
     "loss": partial(check_choice, choices=LOSSES),
     "C": Optional(check_cost),
     "bias": check_bias,
@@ -68,7 +70,6 @@ STORED: Mapping[str, Check] = {
     "C": Optional(partial(check_number, low=0, high=MOST_COST, open_low=True)),
     "bias": partial(check_number, low=-MOST_THRESHOLD, high=MOST_THRESHOLD),
     "tolerance": partial(check_number, low=0, open_low=True),
-    "normalize": check_flag,
     "random_state": check_seed,
     "arity": partial(check_count, low=2),
     "max_leaf": check_count,
