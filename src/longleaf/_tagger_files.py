@@ -11,6 +11,7 @@ import numpy.typing as npt
 from longleaf._validation import ModelError, check_choice
 from longleaf.br import BR
 from longleaf.estimator import LabelEstimator
+from longleaf.explain.records import RecordIndex
 from longleaf.io._schema import (
     ListOf,
     Object,
@@ -37,6 +38,7 @@ def to_arrays(
     tags: Objects,
     names: Mapping[str, str] | None,
     fields: Mapping[str, Any],
+    records: RecordIndex | None,
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the state of a fitted tagger, with its components nested under their names."""
     if type(vectorizer) is not TextVectorizer:
@@ -51,6 +53,8 @@ def to_arrays(
     arrays: Arrays = {f"estimator/{name}": array for name, array in model_arrays.items()}
     arrays |= {f"vectorizer/{name}": array for name, array in vectorizer_arrays.items()}
     arrays |= _packed("tags", list(tags))
+    if records is not None:
+        arrays |= {f"records/{name}": array for name, array in records.state().items()}
     if names is not None:
         arrays |= _packed("names/tags", list(names)) | _packed("names/names", list(names.values()))
     meta = {
@@ -97,6 +101,7 @@ def from_folder(folder: Folder) -> dict[str, Any]:
             f"its estimator must have {len(tags)} labels and {vectorizer.idf_.size} features, as tags and "
             f"vectorizer have; got {estimator.n_labels_} and {estimator.n_features_in_}."
         )
+    records = _records(folder, estimator)
     numbers = {tag: number for number, tag in enumerate(tags)}
     if len(numbers) != len(tags):
         raise ModelError("tags must be distinct.")
@@ -107,7 +112,20 @@ def from_folder(folder: Folder) -> dict[str, Any]:
         "_numbers": numbers,  # cached for suggestions
         "fields_": folder.meta["fields"],
         "names": _names(folder),
+        "keep_records": records is not None,
+        "records_": records,
     }
+
+
+def _records(folder: Folder, estimator: LabelEstimator) -> RecordIndex | None:
+    """Return the training records, if they were kept."""
+    arrays = folder.part("records")
+    if not arrays:
+        return None
+    try:
+        return RecordIndex.from_state(arrays, estimator.n_features_in_, estimator.n_labels_)
+    except ValueError as error:
+        raise ModelError(f"its training records are damaged: {error}") from None
 
 
 def _names(folder: Folder) -> dict[str, str] | None:

@@ -156,7 +156,11 @@ class Client(_BaseClient):
         return [one for body in bodies for one in _suggestions(self._call("POST", "/v1/suggest", body))]
 
     def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``."""
+        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``.
+
+        ``words`` are pairs of a word and what it added to the log probability, ``records`` objects with the
+        ``id``, ``title`` and ``similarity`` of training records, if the model keeps them.
+        """
         return dict(self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
 
     def model(self) -> dict[str, Any]:
@@ -200,7 +204,7 @@ class AsyncClient(_BaseClient):
         return [one for answer in answers for one in _suggestions(answer)]
 
     async def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``."""
+        """Explain a tag by the words of a text; see `Client.explain`."""
         return dict(await self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
 
     async def model(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ answers queries for any number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count
 from longleaf.estimator import LabelEstimator
+from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.row import explain_row
 from longleaf.explain.words import Explanation, Words, in_words
 from longleaf.propensity import check_constants
@@ -98,12 +99,21 @@ class Suggester:
         What its labels are called; their numbers by default.
     vectorizer : transformer, optional
         Turns texts into rows; a model of features has none.
+    records : RecordIndex, optional
+        The training records, as evidence for explanations.
     """
 
-    def __init__(self, model: LabelEstimator, tags: TagIndex | None = None, vectorizer: Any = None) -> None:
+    def __init__(
+        self,
+        model: LabelEstimator,
+        tags: TagIndex | None = None,
+        vectorizer: Any = None,
+        records: RecordIndex | None = None,
+    ) -> None:
         self.model = model
         self.tags = TagIndex(map(str, range(model.n_labels_))) if tags is None else tags
         self.vectorizer = vectorizer
+        self.records = records
 
     def matrix(self, texts: Iterable[str]) -> Any:
         """Turn texts into rows."""
@@ -207,7 +217,7 @@ class Suggester:
             tag = self.tags.tags[label]
             words: Words = ()
             if query.explain:
-                words = self.explain(X, row, label, kept[row]).words_for[:MOST_WORDS]
+                words = self.explain_words(X, row, label, kept[row]).words_for[:MOST_WORDS]
             score, probability = float(top.scores[row, place]), float(top.probabilities[row, place])
             answers[row].append(Suggestion(tag, self.tags.name(tag), score, probability, words))
         return answers
@@ -221,12 +231,26 @@ class Suggester:
         row, label : int
         text : str
             The text that the row was made of.
+
+        Returns
+        -------
+        Explanation
+            With similar training records, if they are kept.
         """
+        found = self.explain_words(X, row, label, text)
+        return replace(found, records=self.similar(X[[row]], label))
+
+    def explain_words(self, X: Any, row: int, label: int, text: str) -> Explanation:
+        """Return what `explain` does, without training records."""
         tag = self.tags.tags[label]
         if not self.model.label_counts_[label]:
             raise ValueError(f"tag must occur in training to be explained; {tag!r} does not.")
         found = explain_row(self.model, X[[row]], label)
         return in_words(found, tag, self.tags.name(tag), self.vectorizer, text)
+
+    def similar(self, row: Any, label: int, n: int = 3) -> tuple[SimilarRecord, ...]:
+        """Return the training records most similar to a row that carry a label; none if they are not kept."""
+        return () if self.records is None else self.records.similar(row, label, n)
 
 
 def _first_of_groups(labels: npt.NDArray[np.int32], groups: Groups) -> npt.NDArray[np.int64]:

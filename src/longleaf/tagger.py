@@ -13,8 +13,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _tagger_files as files
-from longleaf._validation import check_choice
+from longleaf._validation import check_choice, check_count
 from longleaf.estimator import LabelEstimator
+from longleaf.explain.records import RecordIndex, SimilarRecord
+from longleaf.explain.titles import RecordNotes
 from longleaf.explain.words import Explanation
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
@@ -50,6 +52,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         included; only `TextVectorizer` streams its texts and can be saved.
     names : mapping of str to str, optional
         Readable names of tags. It is not used by `fit` and may be set at any time.
+    keep_records : bool
+        Whether to keep the training records, as evidence for explanations: of each its id, the beginning of
+        its title or text and its 64 strongest words, which are saved with the model.
 
     Attributes
     ----------
@@ -59,6 +64,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         The tags, in order after `fit`; column and label numbers are places in it.
     fields_ : dict
         The fields of the table that it was trained on, as `longleaf.io.tables.read_table` takes them.
+    records_ : RecordIndex or None
+        The training records, if they are kept; None may be assigned to drop them.
 
     Examples
     --------
@@ -76,16 +83,19 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     vectorizer_: Any
     classes_: Objects
     fields_: dict[str, Any]
+    records_: RecordIndex | None = None
 
     def __init__(
         self,
         estimator: LabelEstimator | None = None,
         vectorizer: Any = None,
         names: Mapping[str, str] | None = None,
+        keep_records: bool = False,
     ) -> None:
         self.estimator = estimator
         self.vectorizer = vectorizer
         self.names = names
+        self.keep_records = keep_records
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of components (``estimator__C``); one that was omitted is then created."""
@@ -120,7 +130,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             Train the classifiers on its workers; the texts are read here.
         """
         options = {"progress": progress, "checkpoint": checkpoint, "client": client}
-        return self._fit(texts, TagCollector.of(tags), {"sample_weight": sample_weight} | options)
+        notes = RecordNotes(self.keep_records)
+        return self._fit(texts, TagCollector.of(tags), notes, {"sample_weight": sample_weight} | options)
 
     def fit_records(
         self,
@@ -135,28 +146,32 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         records : TableReader or other iterable of Record
-            Texts are not kept. Of a reader, `fields_` remembers the fields.
+            Texts are not kept, except for what ``keep_records`` says. Of a reader, `fields_` remembers the
+            fields.
         progress, checkpoint, client
             As in `fit`.
         """
-        collector = TagCollector()
+        collector, notes = TagCollector(), RecordNotes(self.keep_records)
         options = {"progress": progress, "checkpoint": checkpoint, "client": client}
-        self._fit(collector.texts(records), collector, options)
+        self._fit(collector.texts(notes.records(records)), collector, notes, options)
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self
 
-    def _fit(self, texts: Iterable[str], collector: TagCollector, options: dict[str, Any]) -> Self:
+    def _fit(
+        self, texts: Iterable[str], collector: TagCollector, notes: RecordNotes, options: dict[str, Any]
+    ) -> Self:
         estimator = PLT() if self.estimator is None else clone(self.estimator)
         if not isinstance(estimator, LabelEstimator):
             raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
         vectorizer = _default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
-        X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
+        X = vectorizer.fit_transform(notes.texts(ready_texts(texts, vectorizer)))
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have the same length; got {X.shape[0]} and {Y.shape[0]}.")
         self.estimator_ = estimator.fit(X, Y, **options)
         self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
+        self.records_ = notes.index(X, Y)
         return self
 
     def suggest(
@@ -238,6 +253,30 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         suggester = self._suggester
         return suggester.explain(self._matrix([text]), 0, suggester.tags.number(tag), text)
 
+    def similar(self, text: str, tag: str, n: int = 3) -> tuple[SimilarRecord, ...]:
+        """Return the training records that carry a tag and are most similar to a text.
+
+        Parameters
+        ----------
+        text : str
+        tag : str
+            Any tag of `classes_`.
+        n : int
+            At most so many; records that have no word in common with the text are omitted.
+
+        Returns
+        -------
+        tuple of SimilarRecord
+            The id, title and similarity of each, best first; of equally similar ones, in order of training.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string; got {type(text).__name__}.")
+        check_is_fitted(self)
+        suggester = self._suggester
+        if suggester.records is None:
+            raise ValueError("keep_records must be true in fit to find similar records; it was false.")
+        return suggester.similar(self._matrix([text]), suggester.tags.number(tag), check_count(n, "n"))
+
     def predict(self, texts: Iterable[str]) -> sp.csr_matrix[np.float32]:
         """Return the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
         check_is_fitted(self)
@@ -268,7 +307,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
         check_is_fitted(self)
-        components = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_
+        components = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_, self.records_
         storage.save_folder(path, self.kind, *files.to_arrays(*components), force)
 
     @classmethod
@@ -290,7 +329,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
         The vectorizer stays as it was fitted: words that it does not know are not learned, and document
         frequencies do not change. ``TextVectorizer(hashing=2**18, min_df=0.0)`` knows every word. A tag's
-        number, its place in ``classes_``, never changes; new tags come last.
+        number, its place in ``classes_``, never changes; new tags come last. A tagger that keeps records
+        keeps the new ones, too.
 
         Parameters
         ----------
@@ -299,27 +339,37 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "estimator_"):
             return self.fit(texts, tags, sample_weight, progress=progress)
-        return self._learn(texts, TagCollector.of(tags, self.classes_), sample_weight, progress)
+        return self._learn(
+            texts, TagCollector.of(tags, self.classes_), self._notes(), sample_weight, progress
+        )
 
     def partial_fit_records(self, records: Iterable[Record], *, progress: Progress = None) -> Self:
         """Learn from new records as `longleaf.io.tables.read_table` reads them."""
         if not hasattr(self, "estimator_"):
             return self.fit_records(records, progress=progress)
-        collector = TagCollector(self.classes_)
-        return self._learn(collector.texts(records), collector, None, progress)
+        collector, notes = TagCollector(self.classes_), self._notes()
+        return self._learn(collector.texts(notes.records(records)), collector, notes, None, progress)
 
     def _learn(
         self,
         texts: Iterable[str],
         collector: TagCollector,
+        notes: RecordNotes,
         sample_weight: npt.ArrayLike | None,
         progress: Progress,
     ) -> Self:
         model = self._plt()
-        X, Y = self._matrix(texts), collector.indicator()
+        X = self._matrix(notes.texts(ready_texts(texts, self.vectorizer_)))
+        Y = collector.indicator()
         model.partial_fit(X, Y, sample_weight, progress=progress)
         self.classes_ = as_objects(collector.tags)
+        if self.records_ is not None:
+            self.records_ = self.records_.extended(X, Y, notes.ids, notes.titles)
         return self
+
+    def _notes(self) -> RecordNotes:
+        """Return notes for further rows."""
+        return RecordNotes(self.records_ is not None, 0 if self.records_ is None else len(self.records_))
 
     def refit(
         self,
@@ -337,13 +387,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         texts, tags, sample_weight, progress
             As in `fit`: all rows, old and new.
         labels : iterable of str, optional
-            The tags, all by default; `longleaf.PLT.refit` says what happens.
+            The tags, all by default; `longleaf.PLT.refit` says what happens. Kept records become these rows,
+            numbered from 0.
         """
-        model = self._plt()
+        model, notes = self._plt(), RecordNotes(self.records_ is not None)
         collector = TagCollector.of(tags, self.classes_)
         numbers = None if labels is None else TagIndex(collector.tags).numbers(labels, "labels")
-        model.refit(self._matrix(texts), collector.indicator(), numbers, sample_weight, progress=progress)
+        X = self._matrix(notes.texts(ready_texts(texts, self.vectorizer_)))
+        Y = collector.indicator()
+        model.refit(X, Y, numbers, sample_weight, progress=progress)
         self.classes_ = as_objects(collector.tags)
+        self.records_ = notes.index(X, Y)
         return self
 
     def add_labels(
@@ -371,8 +425,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if texts is None or tags is None:
             model.add_labels(len(new))
             self.classes_ = as_objects([*self.classes_, *new])
+            if self.records_ is not None:
+                self.records_ = self.records_.with_labels(len(self.classes_))
             return self
-        return self._learn(texts, TagCollector.of(tags, [*self.classes_, *new]), None, None)
+        return self._learn(texts, TagCollector.of(tags, [*self.classes_, *new]), self._notes(), None, None)
 
     def remove_labels(self, labels: Iterable[str]) -> Self:
         """Never suggest some tags again; they keep their places in ``classes_``.
@@ -380,7 +436,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         Texts that carry a removed tag in a later `partial_fit` bring it back.
         """
         model = self._plt()
-        model.remove_labels(TagIndex(self.classes_).numbers(labels, "labels"))
+        numbers = TagIndex(self.classes_).numbers(labels, "labels")
+        model.remove_labels(numbers)
+        if self.records_ is not None:
+            self.records_ = self.records_.without(numbers)
         return self
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
@@ -422,7 +481,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tags: TagIndex | None = self.__dict__.get("_tags")
         if tags is None or tags.tags is not self.classes_ or tags.names is not self.names:
             tags = self.__dict__["_tags"] = TagIndex(self.classes_, self.names)
-        return Suggester(self.estimator_, tags, self.vectorizer_)
+        return Suggester(self.estimator_, tags, self.vectorizer_, self.records_)
 
     def _matrix(self, texts: Iterable[str]) -> Any:
         return self._suggester.matrix(texts)

@@ -1,5 +1,6 @@
 """``longleaf explain``: the words behind a tag, on a terminal and in a pipe."""
 
+import json
 import math
 import re
 import sys
@@ -11,7 +12,7 @@ from rich.console import Console
 
 import longleaf as ll
 from tests.helpers.commands import complaint, fill, run_well
-from tests.helpers.tables import fill_texts
+from tests.helpers.tables import FIELDS, fill_texts, write_jsonl
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,47 @@ def test_a_pipe_gets_no_colours_and_a_terminal_does(folder: Path) -> None:
 def test_a_text_of_unknown_words_is_explained_by_no_word(folder: Path) -> None:
     said = run_well("explain", folder / "tagger.ll", "--text", "zzz qqq", "--tag", "law")
     assert re.search(r"for +no word\n +against +no word\n", said)
+
+
+def test_a_model_that_keeps_records_shows_similar_ones(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "kept.ll"
+    start = ("train", folder / "train.jsonl", *FIELDS, "--trees", 2, "--max-leaf", 2)
+    run_well(*start, "--keep-records", "-o", model)
+    said = run_well("explain", model, "--text", "olive oil pressed", "--tag", "oil")
+    records = ll.load(model).similar("olive oil pressed", "oil")
+    heading, names, *lines = said.split("\n\n")[1].splitlines()
+    assert heading.strip() == "Similar training records"
+    assert names.split() == ["similarity", "id", "title"]
+    assert [line.split(maxsplit=2) for line in lines] == [
+        [f"{one.similarity:.2f}", one.id, one.title] for one in records
+    ]
+    assert records[0].id.startswith("r")
+    assert "olive oil pressed" in records[0].title
+    assert "Similar" not in run_well("explain", folder / "tagger.ll", "--text", "olive oil", "--tag", "oil")
+    facts = json.loads(run_well("info", model, "--json"))
+    assert facts["records_kept"] == facts["rows"] == 80
+    assert facts["records_bytes"] == ll.load(model).records_.n_bytes > 0
+    without = json.loads(run_well("info", folder / "tagger.ll", "--json"))
+    assert (without["records_kept"], without["records_bytes"]) == (0, 0)
+    assert "records_kept     80" in run_well("info", model)
+
+
+def test_an_updated_model_keeps_the_new_records_too(folder: Path, tmp_path: Path) -> None:
+    start = ("train", folder / "train.jsonl", *FIELDS, "--trees", 1, "--max-leaf", 2)
+    run_well(*start, "--keep-records", "-o", tmp_path / "kept.ll")
+    row = {"id": "new", "title": "amber glass", "body": "of oil", "subjects": ["glass"]}
+    new = write_jsonl(tmp_path / "new.jsonl", [row])
+    run_well("update", tmp_path / "kept.ll", new, "-o", tmp_path / "newer.ll")
+    newer = ll.load(tmp_path / "newer.ll")
+    assert [one.id for one in newer.similar("olive oil", "glass")] == ["new"]
+    facts = json.loads(run_well("info", tmp_path / "newer.ll", "--json"))
+    assert facts["records_kept"] == 81
+
+
+def test_only_texts_have_records_to_keep(tmp_path: Path) -> None:
+    data = fill(tmp_path) / "train.txt"
+    said = complaint("train", data, "--keep-records", "-o", tmp_path / "other.ll")
+    assert "--keep-records needs a table of texts" in said
 
 
 def test_explain_refuses_in_one_sentence(folder: Path, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def save_models(folder):
         "proxml": ProXML(positive_weight=1.0, **settings).fit(X, numbers),
         "tagger": ll.Tagger(ll.PLT(**trees)).fit(texts, tags),
         "named": ll.Tagger(ll.PLT(**trees), names={"tag0": "Oil", "tag1": "Wine"}).fit(texts, tags),
+        "recorded": ll.Tagger(ll.PLT(**trees), keep_records=True).fit(texts, tags),
         "hashed": ll.Tagger(ll.BR(**settings), ll.TextVectorizer(hashing=64, n_jobs=1)).fit(texts, tags),
     }
     columns = [f"c{column}" for column in range(X.shape[1])]

@@ -69,7 +69,7 @@ def fill_models(folder: Path) -> Path:
     write_jsonl(folder / "train.jsonl", table(80))
     write_jsonl(folder / "test.jsonl", table(30, new_tag=True))
     trained = ("train", folder / "train.jsonl", *FIELDS, "--trees", 1, "--max-leaf", 2, *options)
-    run_well(*trained, "-o", folder / "tagger.ll")
+    run_well(*trained, "--keep-records", "-o", folder / "tagger.ll")
     fewer = [row for row in table(80) if "law" not in row["subjects"]]
     write_jsonl(folder / "fewer.jsonl", fewer)
     run_well("train", folder / "fewer.jsonl", *FIELDS, "--trees", 1, *options, "-o", folder / "fewer.ll")

@@ -36,7 +36,7 @@ WORDS = {
 _OPEN = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
-def make_tagger(seed: int = 1, n_trees: int = 2) -> ll.Tagger:
+def make_tagger(seed: int = 1, n_trees: int = 2, **options: Any) -> ll.Tagger:
     """Train on texts of a few words each; the tag "rare" occurs twice, "1264" most often."""
     random = np.random.RandomState(0)
     texts, tags = [], []
@@ -47,7 +47,7 @@ def make_tagger(seed: int = 1, n_trees: int = 2) -> ll.Tagger:
             texts.append(" ".join(["the import of", *words]))
             tags.append(sorted({tag, other} if random.rand() < 0.3 else {tag}))
     estimator = ll.PLT.paper(n_trees=n_trees, max_leaf=2, random_state=seed, n_jobs=1)
-    return ll.Tagger(estimator, names=NAMES).fit(texts, tags)
+    return ll.Tagger(estimator, names=NAMES, **options).fit(texts, tags)
 
 
 def make_vector_model() -> ll.PLT:

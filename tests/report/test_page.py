@@ -268,3 +268,8 @@ def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, featu
     assert all(found and found[1] == styles[0][1] for found in styles)
     lost = page.cells("labels-against-lost")
     assert "law" in lost  # which the second model never saw
+
+
+def test_examples_list_similar_training_records_where_they_are_kept(texts: str, features: str) -> None:
+    assert "Similar training records with this tag:" in Page(texts).text
+    assert "Similar training records" not in Page(features).text

@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from longleaf.explain.packed import Strings
 from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
@@ -18,13 +20,17 @@ if CHROMIUM is None:
     pytest.skip("needs chromium: make test-browser", allow_module_level=True)
 
 PATIENCE_MS = 60_000
+HOSTILE = "<b>bold</b> <img src=x onerror=alert(1)> & more"
 TEXT = "The catch of cod and herring, and virgin olive oil 𝕏 for the mill"
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("page")
-    make_tagger().save(folder / "tagger.ll")
+    tagger = make_tagger(keep_records=True)
+    assert tagger.records_ is not None
+    tagger.records_ = replace(tagger.records_, titles=Strings.pack([HOSTILE] * len(tagger.records_)))
+    tagger.save(folder / "tagger.ll")
     with serving(folder / "tagger.ll", "--feedback", folder / "feedback.jsonl") as running:
         yield running
 
@@ -99,6 +105,16 @@ def test_a_click_colours_the_words_that_spoke(page: Any) -> None:
     assert "olive" in page.locator(".item.open .words").inner_text()
     page.locator(".item[data-tag='1264'] .toggle").click()
     assert page.locator("#backdrop mark").count() == 0
+
+
+def test_a_click_shows_similar_training_records_as_plain_text(page: Any) -> None:
+    page.fill("#text", TEXT)
+    page.locator(".item[data-tag='1264'] .toggle").click()
+    page.wait_for_selector(".item.open .records li")
+    lines = page.locator(".item.open .records li")
+    assert 1 <= lines.count() <= 3
+    assert HOSTILE in lines.first.text_content()
+    assert page.locator(".records b, .records img").count() == 0
 
 
 def test_colours_lie_under_their_words(page: Any) -> None:

@@ -20,7 +20,7 @@ TEXTS = ["virgin olive oil", "the catch of cod and herring", "saffron", ""]
 
 @pytest.fixture(scope="module")
 def tagger() -> ll.Tagger:
-    return make_tagger()
+    return make_tagger(keep_records=True)
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +131,36 @@ def test_an_explanation_points_into_the_text(service: Running, tagger: ll.Tagger
     wanted = tagger.explain(text, "1264")
     assert found["words"] == [list(pair) for pair in wanted.contributions]
     assert found["probability"] == pytest.approx(wanted.probability)
+    assert [one["id"] for one in found["records"]] == [one.id for one in tagger.similar(text, "1264")]
     best = max(found["spans"], key=lambda span: span[2])
     assert text[best[0] : best[1]].lower() in ("virgin", "olive", "oil")
     unknown = service.call("/v1/explain", {"text": text, "tag": "x"})
     assert unknown.error == "tag must name tags that occur in training; 'x' does not."
+
+
+def test_an_explanation_names_similar_training_records(
+    service: Running, tagger: ll.Tagger, tmp_path: Path
+) -> None:
+    text = "saffron and crocus"
+    found = service.call("/v1/explain", {"text": text, "tag": "rare"}).json["records"]
+    assert found == [
+        {"id": one.id, "title": one.title, "similarity": pytest.approx(one.similarity)}
+        for one in tagger.similar(text, "rare")
+    ]
+    assert len(found) == 2
+    assert all("the import of" in one["title"] for one in found)
+    described = service.call("/openapi.json").json["paths"]["/v1/explain"]["post"]["responses"]["200"]
+    fields = described["content"]["application/json"]["schema"]["properties"]["records"]["items"][
+        "properties"
+    ]
+    assert set(fields) == set(found[0])
+    (tmp_path / "names.tsv").write_text("rare\tSaffron\n")
+    make_tagger().save(tmp_path / "without.ll")
+    tagger.save(tmp_path / "with.ll")
+    with serving(tmp_path / "without.ll") as other:
+        assert other.call("/v1/explain", {"text": text, "tag": "rare"}).json["records"] == []
+    with serving(tmp_path / "with.ll", "--names", tmp_path / "names.tsv") as other:
+        assert other.call("/v1/explain", {"text": text, "tag": "Saffron"}).json["records"] == found
 
 
 def test_feedback_is_kept_as_rows_to_train_on(service: Running, tmp_path: Path) -> None:

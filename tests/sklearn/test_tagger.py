@@ -70,6 +70,7 @@ def test_parts_that_were_left_out_are_made_when_a_search_sets_their_parameters()
         "estimator": None,
         "vectorizer": None,
         "names": {"a": "b"},
+        "keep_records": False,
     }
     with pytest.raises(ValueError, match="Invalid parameter 'D' for estimator PLT"):
         ll.Tagger().set_params(estimator__D=1)

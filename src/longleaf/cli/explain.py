@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, open_source
 from longleaf.cli._filters import Filters
+from longleaf.explain.records import SimilarRecord
 from longleaf.explain.words import Explanation
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
@@ -48,7 +50,11 @@ def explain(
     never: _options.Never = None,
     groups: _options.Groups = None,
 ) -> None:
-    """Suggest tags for a text and show which of its words speak for and against them."""
+    """Suggest tags for a text and show which of its words speak for and against them.
+
+    A model trained with --keep-records also shows the most similar training
+    records that carry the tag.
+    """
     if tag is not None and (only or never or groups):
         raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
     tagger = load(model)
@@ -99,7 +105,20 @@ def _in_brief(found: Explanation, score: float | None) -> Text:
     whole = sum(one.change for one in found.levels)
     brief.append(f"\n  decided      at level {level.depth} of {len(found.levels)}", style="dim")
     brief.append(f", where {level.change:+.2f} of {whole:+.2f} came about", style="dim")
+    _append_records(brief, found.records)
     return brief
+
+
+def _append_records(brief: Text, records: Sequence[SimilarRecord]) -> None:
+    """Append a table of training records, if there are any."""
+    if not records:
+        return
+    ids = [_printable(one.id) for one in records]
+    width = max(len("id"), *map(len, ids))
+    brief.append("\n\n  Similar training records")
+    brief.append(f"\n  similarity   {'id':<{width}}  title", style="dim")
+    for one, identity in zip(records, ids, strict=True):
+        brief.append(f"\n  {one.similarity:<11.2f}  {identity:<{width}}  {_printable(one.title)}")
 
 
 def _append_words(brief: Text, words: list[tuple[str, float]], style: str) -> None:

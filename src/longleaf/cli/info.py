@@ -27,7 +27,8 @@ def info(
     settings, tuning = origin.pop("settings", {}), origin.pop("tuning", {})
     for name in ("trials", "start", "difference"):  # only in --json
         tuning.pop(name, None)
-    facts["bytes"] = f"{facts['bytes']} ({_console.in_words(facts['bytes'])})"
+    for name in {"bytes", "records_bytes"} & set(facts):
+        facts[name] = f"{facts[name]} ({_console.in_words(facts[name])})"
     for heading, section in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
         if heading and section:
             typer.echo(f"\n{heading}")
@@ -51,4 +52,7 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
     }
     if isinstance(model, Tagger):
         facts |= {"estimator": trained.kind, "names": len(model.names or {}), "fields": model.fields_}
+        records = model.records_
+        facts["records_kept"] = 0 if records is None else len(records)
+        facts["records_bytes"] = 0 if records is None else records.n_bytes
     return facts | ({"verified": True} if verify else {}) | {"origin": dict(trained.origin_)}

@@ -76,6 +76,14 @@ def train(
     names: Names = None,
     strict: Strict = False,
     words: dict[str, Any],
+    keep_records: Annotated[
+        bool,
+        typer.Option(
+            "--keep-records",
+            help="Keep id, beginning and strongest words of each training record in the model, as evidence "
+            "for explanations. Whoever has the model or its service can read them.",
+        ),
+    ] = False,
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -117,6 +125,7 @@ def train(
     store = load_store(data) if is_store(data) else None
     named = {} if store is not None and store.tags is not None else given(names=names)
     about_texts = fields | named | given(strict=strict) | named_options(words)
+    about_texts |= {"keep-records": True} if keep_records else {}
     trained: PLT | BR | Tagger
     with connected(dask) as client:
         options = {"checkpoint": checkpoint, "client": client}
@@ -124,7 +133,7 @@ def train(
             if memory is not None:
                 raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
             vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-            tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+            tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names), keep_records)
             trained = _train_on_texts(tagger, data, fields, strict, options)
         else:
             options |= {"memory": memory, "scratch": Path(out).parent}

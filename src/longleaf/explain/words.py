@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longleaf.explain.records import SimilarRecord
 from longleaf.explain.row import Level, RowExplanation
 from longleaf.explain.spans import WORD
 from longleaf.explain.spans import Span as Span
@@ -37,6 +38,9 @@ class Explanation:
         the tag. They sum to ``log(probability) - log(baseline)``.
     levels : tuple of Level
         The contribution of each level of the trees, from the top; the changes have the same sum.
+    records : tuple of SimilarRecord
+        The training records that carry the tag and are most similar to the text, best first; empty unless
+        the tagger keeps its records.
     """
 
     tag: str
@@ -45,6 +49,7 @@ class Explanation:
     baseline: float
     contributions: list[tuple[str, float]]
     levels: tuple[Level, ...]
+    records: tuple[SimilarRecord, ...] = ()
 
     @property
     def decided(self) -> Level:
@@ -78,6 +83,8 @@ class Explanation:
             lines.append(f"  {value:+8.3f}  {len(rest)} more words")
         level = self.decided
         lines.append(f"  decided at level {level.depth} of {len(self.levels)} ({level.change:+.3f})")
+        lines += ["  similar training records:"] if self.records else []
+        lines += [f"  {one.similarity:8.3f}  {one.id}  {one.title}" for one in self.records]
         return "\n".join(lines)
 
 

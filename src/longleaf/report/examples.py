@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longleaf.explain.records import SimilarRecord
 from longleaf.explain.row import explain_row
 from longleaf.explain.words import Span
 from longleaf.report.answers import Answer
@@ -147,7 +148,19 @@ def _why(column: Column, row: int, label: int) -> Html:
         return _word_lists(sorted(pairs, key=lambda pair: -abs(pair[1])))
     whole = side.texts[row]
     explained = side.tagger._suggester.explain(side.X, row, label, whole)
-    return join([_word_lists(explained.contributions), _coloured(whole, explained.spans(whole))])
+    words = _word_lists(explained.contributions)
+    return join([words, _coloured(whole, explained.spans(whole)), _similar(explained.records)])
+
+
+def _similar(records: Sequence[SimilarRecord]) -> Html:
+    """List training records that carry the label, if the model keeps them."""
+    if not records:
+        return Html("")
+    lines = [
+        tag("li", join([tag("small", f"{one.similarity:.2f} · {one.id}"), Html(text(one.title))]))
+        for one in records
+    ]
+    return join([tag("p", "Similar training records with this tag:", class_="note"), tag("ul", join(lines))])
 
 
 def _word_lists(contributions: Sequence[tuple[str, float]]) -> Html:

@@ -38,6 +38,7 @@ from longleaf.server.requests import (
 from longleaf.server.service import UNAVAILABLE, Service
 from longleaf.server.settings import Refusal
 from longleaf.server.tree_view import TreeView
+from longleaf.suggest import short
 
 TIMEOUT, TOO_LARGE, WRONG_TYPE = 408, 413, 415
 MOST_TAGS = 100
@@ -138,6 +139,9 @@ def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
         "spans": found.spans(text),
         "levels": [asdict(level) for level in found.levels],
         "decided": found.decided.depth,
+        "records": [
+            {"id": one.id, "title": one.title, "similarity": short(one.similarity)} for one in found.records
+        ],
         "model": engine.version,
     }
 

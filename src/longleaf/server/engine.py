@@ -53,7 +53,7 @@ class Engine:
         self.model: LabelEstimator = self.suggester.model
         if names is not None:
             tags = TagIndex(self.suggester.tags.tags, read_names(names))
-            self.suggester = Suggester(self.model, tags, self.suggester.vectorizer)
+            self.suggester = Suggester(self.model, tags, self.suggester.vectorizer, self.suggester.records)
         self.tags = self.suggester.tags
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
         self.tag_search = TagSearch(
@@ -117,17 +117,17 @@ class Engine:
 
     def explain(self, text: str, tag: str) -> Explanation:
         """Explain a tag, given by itself or its readable name, by the words of a text."""
-        return self._explain(self.matrix([text]), self.tags.number(tag), text)
-
-    def _explain(self, X: Any, label: int, text: str) -> Explanation:
-        stop_if_abandoned()
-        return self.suggester.explain(X, 0, label, text)
+        return self.suggester.explain(self.matrix([text]), 0, self.tags.number(tag), text)
 
     def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
         """Return the words that speak for each of some tags, strongest first."""
         X, labels = self.matrix([text]), self.tags.numbers(tags, "tags")
-        found = [self._explain(X, int(label), text) for label in labels]
-        return [list(one.words_for[:MOST_WORDS]) for one in found]
+        found = []
+        for label in labels:
+            stop_if_abandoned()
+            explained = self.suggester.explain_words(X, 0, int(label), text)
+            found.append(list(explained.words_for[:MOST_WORDS]))
+        return found
 
     def _warm(self) -> None:
         """Load what the first requests would otherwise wait for; forked workers then share it."""

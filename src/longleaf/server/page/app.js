@@ -101,9 +101,19 @@ async function explain() {
   const level = `decided at level ${found.decided} of ${found.levels.length}`;
   words.append(make("p", {}, `${rest > 0 ? `${rest} more words; ` : ""}${percent(found.baseline)} for an empty text; `
     + `${percent(found.probability)} for this one; ${level}.`));
+  words.append(...similar(found.records));
   item(found.tag)?.querySelector(".words")?.remove();
   item(found.tag)?.append(words);
   colour(text, found.spans);
+}
+
+/** Training records that carry the tag; only models that keep them have any. */
+function similar(records) {
+  if (!records.length) return [];
+  const line = (one) => make("li", {}, make("span", { className: "share", title: "similarity to the text" },
+    one.similarity.toFixed(2)), make("span", { className: "title" }, one.title, " ", make("small", {}, one.id)));
+  return [make("p", {}, "Similar training records with this tag:"),
+    make("ol", { className: "records" }, ...records.map(line))];
 }
 
 function close() {
