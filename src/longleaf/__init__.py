@@ -11,8 +11,10 @@ from longleaf.baselines.proxml import ProXML
 from longleaf.br import BR
 from longleaf.explain.words import Explanation
 from longleaf.importing import import_model
+from longleaf.io.names import read_names
 from longleaf.io.store import save_store
 from longleaf.io.tables import read_table
+from longleaf.io.tag_names import TagNames
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
 from longleaf.planning import Plan, plan
@@ -45,6 +47,7 @@ __all__ = [
     "Sensitivity",
     "Store",
     "Suggestion",
+    "TagNames",
     "Tagger",
     "TextVectorizer",
     "TopK",
@@ -58,6 +61,7 @@ __all__ = [
     "plan",
     "propensity",
     "psp_sensitivity",
+    "read_names",
     "read_table",
     "save_store",
     "save_xmlc",

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy.typing as npt
-
 from longleaf._validation import ModelError, check_choice
 from longleaf.br import BR
 from longleaf.estimator import LabelEstimator
@@ -17,19 +15,18 @@ from longleaf.io._schema import (
     Object,
     Optional,
     anything,
-    check_arrays,
     check_saved,
     check_some_string,
     check_string,
 )
-from longleaf.io.storage import Folder, pack_strings, unpack_strings
+from longleaf.io._strings import Arrays, packed, unpacked
+from longleaf.io.storage import Folder
+from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
 from longleaf.text.tags import Objects, as_objects
 from longleaf.text.vectorizer import TextVectorizer
 
 ESTIMATORS: dict[str, type[LabelEstimator]] = {estimator.kind: estimator for estimator in (PLT, BR)}
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def to_arrays(
@@ -52,11 +49,11 @@ def to_arrays(
     vectorizer_meta, vectorizer_arrays = vectorizer.state()
     arrays: Arrays = {f"estimator/{name}": array for name, array in model_arrays.items()}
     arrays |= {f"vectorizer/{name}": array for name, array in vectorizer_arrays.items()}
-    arrays |= _packed("tags", list(tags))
+    arrays |= packed("tags", list(tags))
     if records is not None:
         arrays |= {f"records/{name}": array for name, array in records.state().items()}
     if names is not None:
-        arrays |= _packed("names/tags", list(names)) | _packed("names/names", list(names.values()))
+        arrays |= {f"names/{name}": array for name, array in TagNames.of(names).to_arrays().items()}
     meta = {
         "estimator": {"kind": estimator.kind, "meta": model_meta},
         "vectorizer": vectorizer_meta,
@@ -95,7 +92,7 @@ def from_folder(folder: Folder) -> dict[str, Any]:
         vectorizer = TextVectorizer.from_state(folder.meta["vectorizer"], folder.part("vectorizer"))
     except ValueError as error:
         raise ModelError(f"its vectorizer is damaged: {error}") from None
-    tags = _unpacked(folder, "tags")
+    tags = unpacked(folder.arrays, "tags")
     if len(tags) != estimator.n_labels_ or vectorizer.idf_.size != estimator.n_features_in_:
         raise ModelError(
             f"its estimator must have {len(tags)} labels and {vectorizer.idf_.size} features, as tags and "
@@ -128,22 +125,7 @@ def _records(folder: Folder, estimator: LabelEstimator) -> RecordIndex | None:
         raise ModelError(f"its training records are damaged: {error}") from None
 
 
-def _names(folder: Folder) -> dict[str, str] | None:
+def _names(folder: Folder) -> TagNames | None:
     """Return the readable names of tags, if there are any."""
-    if not any(name.startswith("names/") for name in folder.arrays):
-        return None
-    tags, names = _unpacked(folder, "names/tags"), _unpacked(folder, "names/names")
-    if len(tags) != len(names):
-        raise ModelError(f"names must have as many tags as names; got {len(tags)} and {len(names)}.")
-    return dict(zip(tags, names, strict=True))
-
-
-def _packed(name: str, strings: list[str]) -> Arrays:
-    data, offsets = pack_strings(strings)
-    return {f"{name}/bytes": data, f"{name}/offsets": offsets}
-
-
-def _unpacked(folder: Folder, name: str) -> list[str]:
-    data, offsets = f"{name}/bytes", f"{name}/offsets"
-    check_arrays(folder.arrays, {data: "uint8", offsets: "int64"})
-    return unpack_strings(folder.arrays[data], folder.arrays[offsets])
+    arrays = folder.part("names")
+    return TagNames.from_arrays(arrays, "names/") if arrays else None

@@ -20,6 +20,7 @@ from longleaf.explain.titles import RecordNotes
 from longleaf.explain.words import Explanation
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
+from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
 from longleaf.suggest import Suggester, Suggestion
 from longleaf.text.tags import (
@@ -51,7 +52,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         pipeline that turns a list of strings into a sparse or dense matrix will do, an encoder's embeddings
         included; only `TextVectorizer` streams its texts and can be saved.
     names : mapping of str to str, optional
-        Readable names of tags. It is not used by `fit` and may be set at any time.
+        Readable names of tags, such as `longleaf.read_names` reads them. It is not used by `fit` and may be
+        set at any time.
     keep_records : bool
         Whether to keep the training records, as evidence for explanations: of each its id, the beginning of
         its title or text and its 64 strongest words, which are saved with the model.
@@ -459,7 +461,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if taken is not None:
             raise ValueError(f"names must leave every tag a name of its own; {taken!r} would name two.")
         if self.names is not None:
-            self.names = {names.get(tag, tag): readable for tag, readable in self.names.items()}
+            self.names = TagNames.of(self.names).renamed(names)
         self.classes_ = as_objects(renamed)
         return self
 

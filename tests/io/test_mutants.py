@@ -75,7 +75,7 @@ def test_tags_that_are_not_what_a_tagger_needs_are_refused(originals, forge):
     data, offsets = (np.array([ord(letter) for letter in "aabcdefg"], np.uint8), np.arange(9))
     with pytest.raises(ll.ModelError, match="tags must be distinct"):
         ll.load(forge("tagger", **{"tags/bytes": data, "tags/offsets": offsets}))
-    with pytest.raises(ll.ModelError, match="as many tags as names; got 8 and 2"):
+    with pytest.raises(ll.ModelError, match="names/tags must be distinct"):
         ll.load(forge("named", **{"names/tags/bytes": data, "names/tags/offsets": offsets}))
 
 

@@ -9,7 +9,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console
 from longleaf.cli._data import open_source
 from longleaf.io._lines import read_lines
-from longleaf.io.names import read_names
+from longleaf.io.pairs import read_pairs
 from longleaf.io.streams import read_chunks
 from longleaf.text.tags import TagIndex, quoted
 
@@ -79,6 +79,6 @@ def _known(path: str, lines: dict[str, int], tags: TagIndex, strict: bool) -> li
 
 
 def _known_groups(path: str, tags: TagIndex, strict: bool) -> dict[str, str]:
-    groups = read_names(open_source(path), "its group")
+    groups = read_pairs(open_source(path), "its group")
     _known(path, dict.fromkeys(groups, 0), tags, strict)
     return {tags.tags[tags.number(word)]: group for word, group in groups.items() if word in tags}

@@ -86,15 +86,6 @@ Separator = Annotated[
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on faulty rows instead of only reporting them.")]
-Names = Annotated[
-    str | None,
-    typer.Option(
-        "--names",
-        metavar="FILE",
-        help="Readable names: a tag and its name per line, or JSON.",
-        callback=not_empty,
-    ),
-]
 Only = Annotated[
     str | None,
     typer.Option("--only", metavar="FILE", help="Suggest only these tags: one per line.", callback=not_empty),

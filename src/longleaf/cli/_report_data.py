@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def read_features(
     models: list[Any],
     titles: list[str],
     path: str,
-    names: dict[str, str],
+    names: Mapping[str, str],
     constants: Constants,
     places: tuple[int, ...],
 ) -> Problem:

@@ -16,7 +16,7 @@ from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, p
 from longleaf.estimator import LabelEstimator
 from longleaf.io._fields import in_words
 from longleaf.io._formats import guess_format, refuse_workbook
-from longleaf.io.names import read_names
+from longleaf.io.pairs import read_pairs
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
 from longleaf.tagger import Tagger
@@ -209,7 +209,7 @@ def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
 def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:
     """Read the gains of tags from a file with a tag and a number per line."""
     gains = {}
-    for word, text in read_names(open_source(path), "a number").items():
+    for word, text in read_pairs(open_source(path), "a number").items():
         gain = parse_gain(text)
         if gain is None:
             raise DataError(f"{path}: a gain {GAIN_LIMITS}; {quoted(word)} has {quoted(text)}.")

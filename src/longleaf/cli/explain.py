@@ -12,9 +12,10 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, open_source
 from longleaf.cli._filters import Filters
+from longleaf.cli._groups import takes
+from longleaf.cli._names import NameFile, name_file
 from longleaf.explain.records import SimilarRecord
 from longleaf.explain.words import Explanation
-from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.models import load
 from longleaf.tagger import Tagger, suggester_of
@@ -32,6 +33,7 @@ FAINT = 0.1
 """Words weaker than this share of the strongest are not coloured."""
 
 
+@takes(names=name_file)
 def explain(
     model: _options.ModelPath,
     text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text to tag; - reads standard input.")],
@@ -45,7 +47,8 @@ def explain(
         int, typer.Option("-k", min=1, metavar="K", help="Number of suggestions without --tag.")
     ] = 3,
     tail: _options.Tail = None,
-    names: _options.Names = None,
+    *,
+    names: NameFile | None,
     only: _options.Only = None,
     never: _options.Never = None,
     groups: _options.Groups = None,
@@ -61,7 +64,8 @@ def explain(
     if not isinstance(tagger, Tagger):
         raise DataError(f"{model} must be trained on texts to explain one; got a {tagger.kind} of features.")
     if names is not None:
-        tagger.names = read_names(names)
+        tagger.names = known = names.read()
+        names.note_unused(known, tagger.classes_)
     if text == STANDARD_INPUT:
         text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
     if not text.strip():

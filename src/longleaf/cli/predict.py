@@ -13,10 +13,11 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
 from longleaf.cli._filters import Filters
+from longleaf.cli._groups import takes
 from longleaf.cli._lines import matrix_batches, text_batches, write_lines
+from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
 from longleaf.estimator import LabelEstimator
-from longleaf.io.names import read_names
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
@@ -26,6 +27,7 @@ from longleaf.tagger import Tagger, suggester_of
 STANDARD_OUTPUT = "-"
 
 
+@takes(names=name_file)
 def predict(
     model: _options.ModelPath,
     data: _options.DataPath,
@@ -45,7 +47,8 @@ def predict(
     beam: _options.Beam = 10,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
-    names: _options.Names = None,
+    *,
+    names: NameFile | None,
     only: _options.Only = None,
     never: _options.Never = None,
     groups: _options.Groups = None,
@@ -71,7 +74,7 @@ def predict(
     if [data, gain, only, never, groups].count("-") > 1:
         raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     if out != STANDARD_OUTPUT:
-        check_not_read(out, data, gain, names, only, never, groups)
+        check_not_read(out, data, gain, None if names is None else names.path, only, never, groups)
         check_new_file(out, force)
     elif sys.stdout is None:
         raise DataError("Standard output is closed; name a file with -o.")
@@ -82,7 +85,8 @@ def predict(
     about_texts = given(text=text, names=names, strict=strict) | ({"show-words": True} if show_words else {})
     check_form_matches(data, loaded, about_texts)
     if names is not None and isinstance(loaded, Tagger):
-        loaded.names = read_names(names)
+        loaded.names = known = names.read()
+        names.note_unused(known, loaded.classes_)
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
     query = suggester.query(

@@ -11,14 +11,17 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file
+from longleaf.cli._groups import takes
+from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._tables import check_both_match, given, label_model
-from longleaf.io.names import read_names
 from longleaf.io.streams import open_replacing
+from longleaf.io.tag_names import TagNames
 from longleaf.models import load
 from longleaf.propensity import check_constants
 from longleaf.tagger import Tagger
 
 
+@takes(names=name_file)
 def report(
     model: _options.ModelPath,
     data: _options.DataPath,
@@ -46,7 +49,8 @@ def report(
     ] = None,
     k: _options.Places = "1,3,5",
     propensity: _options.Propensity = None,
-    names: _options.Names = None,
+    *,
+    names: NameFile | None,
     samples: _options.Samples = 1000,
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
@@ -73,7 +77,9 @@ def report(
     constants = check_constants(_options.parse_propensity(propensity, label_model(models[0])))
     fields = given(text=text, tags=tags, separator=separator)
     check_both_match(data, dict(zip(paths, models, strict=True)), fields | given(strict=strict))
-    named = {} if names is None else read_names(names)
+    named = TagNames(()) if names is None else names.read()
+    if names is not None and isinstance(models[0], Tagger):
+        names.note_unused(named, models[0].classes_)
     with _console.waiting(f"reading {data}"):
         problem = _read(models, _titles(paths), data, named, fields, strict, constants, places)
     with _console.progress_bar("judging") as progress:
@@ -94,7 +100,7 @@ def _read(
     models: list[Any],
     titles: list[str],
     data: str,
-    named: dict[str, str],
+    named: TagNames,
     fields: dict[str, Any],
     strict: bool,
     constants: Any,

@@ -10,6 +10,8 @@ import typer
 from longleaf._validation import DataError
 from longleaf._validation.numbers import MOST_THREADS
 from longleaf.cli import _options
+from longleaf.cli._groups import takes
+from longleaf.cli._names import NameFile, name_file
 
 KEY_VARIABLE = "LONGLEAF_API_KEY"
 MISSING = "longleaf serve needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
@@ -18,6 +20,7 @@ MOST_SECONDS = 86_400
 """A day; an event loop takes no infinity."""
 
 
+@takes(names=name_file)
 def serve(
     model: _options.ModelPath,
     host: Annotated[
@@ -46,7 +49,8 @@ def serve(
             help="Threads per search; default: cores / workers.",
         ),
     ] = None,
-    names: _options.Names = None,
+    *,
+    names: NameFile | None,
     feedback: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +147,8 @@ def serve(
             port=port,
             workers=workers,
             threads=threads,
-            names=names,
+            names=None if names is None else names.path,
+            names_languages=() if names is None else names.languages,
             feedback=feedback,
             api_keys=tuple(api_key or ()),
             cors=tuple(cors or ()),

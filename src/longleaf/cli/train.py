@@ -15,12 +15,12 @@ from longleaf.cli._cluster import connected
 from longleaf.cli._data import check_new_model
 from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
 from longleaf.cli._groups import takes
+from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._options import (
     DataPath,
     ForceModel,
     MemoryLimit,
     ModelOut,
-    Names,
     Propensity,
     Seed,
     Separator,
@@ -41,7 +41,6 @@ from longleaf.cli._training import (
     trained_sentence,
 )
 from longleaf.cli._vectorizer import named_options, word_settings
-from longleaf.io.names import read_names
 from longleaf.io.streams import naming_what_is_full
 from longleaf.plt import PLT
 from longleaf.store import is_store, load_store
@@ -50,7 +49,7 @@ from longleaf.text.vectorizer import TextVectorizer
 from longleaf.training.checkpoint import check_checkpoint
 
 
-@takes(settings=tree_settings, words=word_settings)
+@takes(settings=tree_settings, names=name_file, words=word_settings)
 def train(
     data: DataPath,
     out: ModelOut,
@@ -73,7 +72,7 @@ def train(
     text: TextFields = None,
     tags: TagsField = None,
     separator: Separator = None,
-    names: Names = None,
+    names: NameFile | None,
     strict: Strict = False,
     words: dict[str, Any],
     keep_records: Annotated[
@@ -127,20 +126,24 @@ def train(
     about_texts = fields | named | given(strict=strict) | named_options(words)
     about_texts |= {"keep-records": True} if keep_records else {}
     trained: PLT | BR | Tagger
+    texts = is_table(data, about_texts)
+    vocabulary = None if names is None else names.read()
     with connected(dask) as client:
         options = {"checkpoint": checkpoint, "client": client}
-        if is_table(data, about_texts):
+        if texts:
             if memory is not None:
                 raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
             vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-            tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names), keep_records)
+            tagger = Tagger(estimator, vectorizer, vocabulary, keep_records)
             trained = _train_on_texts(tagger, data, fields, strict, options)
         else:
             options |= {"memory": memory, "scratch": Path(out).parent}
             trained = _train_on_features(estimator, data, options)
             if store is not None and store.tags is not None:
                 estimator.origin_ |= store.meta["origin"]
-                trained = store.tagger(estimator, None if names is None else read_names(names))
+                trained = store.tagger(estimator, vocabulary)
+    if names is not None and vocabulary is not None and isinstance(trained, Tagger):
+        names.note_unused(vocabulary, trained.classes_)
     with naming_what_is_full(out):
         trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))

@@ -13,11 +13,11 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
 from longleaf.cli._groups import takes
+from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._tables import DigestedRecords, given, load_labelled_texts, open_table
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
 from longleaf.cli._tuning import listed_values, show
 from longleaf.cli._vectorizer import named_options, word_settings
-from longleaf.io.names import read_names
 from longleaf.plt import PLT
 from longleaf.tagger import Tagger
 from longleaf.text.tags import TagCollector
@@ -26,7 +26,7 @@ from longleaf.tuning.halving import Trial, parse_metric
 from longleaf.tuning.tune import tune as search
 
 
-@takes(space=listed_values, words=word_settings)
+@takes(space=listed_values, names=name_file, words=word_settings)
 def tune(
     data: _options.DataPath,
     out: Annotated[
@@ -74,7 +74,7 @@ def tune(
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
     separator: _options.Separator = None,
-    names: _options.Names = None,
+    names: NameFile | None,
     strict: _options.Strict = False,
     words: dict[str, Any],
     force: _options.ForceModel = False,
@@ -92,8 +92,11 @@ def tune(
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
     if is_table(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-        tagger = Tagger(estimator, vectorizer, None if names is None else read_names(names))
+        known = None if names is None else names.read()
+        tagger = Tagger(estimator, vectorizer, known)
         rows = _read_texts(tagger, data, dev, fields, strict)
+        if names is not None and known is not None:
+            names.note_unused(known, tagger.classes_)
     else:
         rows = _read_features(data, dev)
     with _console.progress_bar(f"choosing by {metric}") as progress:

@@ -94,7 +94,7 @@ def load_sample() -> Sample:
     """
     train, test = _read(TRAIN), _read(TEST)
     with _open(NAMES) as file:
-        names = read_names(file)
+        names = dict(read_names(file))
     return Sample(
         [law.text for law in train],
         [law.tags for law in train],

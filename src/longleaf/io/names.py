@@ -1,87 +1,141 @@
-"""Files that map tags to readable names, or to groups."""
+"""Files of names: JSON, tables, and SKOS vocabularies."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from io import BytesIO
+from pathlib import PurePath
 
-from longleaf._validation import DataError
-from longleaf.io._lines import read_lines
-from longleaf.io.streams import Source, read_chunks, source_name
+from longleaf._validation import DataError, check_choice
+from longleaf.io._name_table import names_of_table
+from longleaf.io._skos import read_skos
+from longleaf.io.pairs import json_object, whole_lines
+from longleaf.io.streams import MAGIC, Source, read_chunks, source_name
+from longleaf.io.tag_names import Name, TagNames, language_rank, plain_language
 
-HEADERS = ("tag", "id", "label")
+FORMATS = ("json", "table", "turtle", "xml", "nt")
+SUFFIXES = {
+    ".json": "json",
+    ".tsv": "table",
+    ".csv": "table",
+    ".ttl": "turtle",
+    ".rdf": "xml",
+    ".xml": "xml",
+    ".owl": "xml",
+    ".nt": "nt",
+}
+BEGINNINGS = {
+    "json": re.compile(rb"\s*[{\[]"),
+    "xml": re.compile(rb"\s*<(\?xml|rdf:RDF)\b"),
+    "turtle": re.compile(rb"(\s*(#.*\n)?)*(@prefix\b|@base\b|(?i:prefix|base)\s[^\t;,]*<|<[^<>\s]*>\s+<)"),
+}
+"""How files of each format begin; others are tables."""
+MOST_EXAMINED = 1 << 16
 
 
-def read_names(source: Source, value: str = "its name") -> dict[str, str]:
-    """Read a mapping of tags to names (or to groups).
+def read_names(source: Source, languages: Sequence[str] | None = None, format: str | None = None) -> TagNames:
+    r"""Read the names of tags: from JSON, a table, or a SKOS vocabulary.
 
     Parameters
     ----------
     source : str, path-like or binary file object
-        One JSON object, or lines of a tag and its name, separated by a tab, semicolon or comma; a first line
-        whose first column is named tag, id or label is a header. The file may be compressed.
-    value : str
-        What error messages call the value of a tag.
+        The file may be compressed (.gz, .xz, .bz2).
+    languages : sequence of str, optional
+        The languages to display, the best first, such as ``["de", "en"]``. By default, the first preferred
+        name of a tag is displayed. Names in other languages stay names of their tags.
+    format : {"json", "table", "turtle", "xml", "nt"}, optional
+        By default, what the name of the file or else its beginning says:
+
+        - ``json``: an object of names by tag; a list of names begins with the preferred one.
+        - ``table``: two columns, a tag and its name, separated by tabs, semicolons or commas; or a first line
+          that names the columns: ``tag`` (or ``id`` or ``label``), ``name``, and if there are, ``lang`` (or
+          ``language``) and ``type`` (or ``kind``), which is ``pref`` or ``alt``. Of several lines with a tag
+          and a language, the first is the preferred name, the others are alternatives.
+        - ``turtle``, ``xml`` (RDF/XML) and ``nt`` (N-Triples): SKOS. Tags are the URIs of concepts, except
+          those that are deprecated; needs the extra ``skos``.
 
     Returns
     -------
-    dict of str to str
-        If a tag has several lines, the first one counts.
+    TagNames
 
     Raises
     ------
     DataError
-        If the file has neither form; the message names the line.
+        If the file cannot be read, has no names, or none in any of the languages; the message names the line.
+
+    Examples
+    --------
+    >>> import io
+    >>> import longleaf as ll
+    >>> file = io.BytesIO(b"tag\tlang\tname\n1264\ten\tolive oil\n1264\tde\tOliven\xc3\xb6l\n")
+    >>> names = ll.read_names(file, languages=["de"])
+    >>> names["1264"]
+    'Olivenöl'
+    >>> [name.text for name in names.all_names("1264")]
+    ['Olivenöl', 'olive oil']
     """
+    wanted = _checked(languages)
+    if format is not None:
+        check_choice(format, "format", FORMATS)
     name = source_name(source)
     with closing(read_chunks(source)) as chunks:
-        lines = [line.text or "" for line in read_lines(chunks)]
-    text = "".join(lines)
-    if text.lstrip().startswith(("{", "[")):
-        return _from_json(text, name)
-    first = next((line for line in lines if line.strip()), "")
-    delimiter = next((mark for mark in "\t;," if mark in first), "\t")
-    names: dict[str, str] = {}
-    for number, values in _rows(lines, delimiter, name):
-        if len(values) != 2:
-            raise DataError(f"{name}, line {number} must be a tag and {value}; got {_counted(values)}.")
-        if not (not names and values[0].strip().lower() in HEADERS):
-            names.setdefault(values[0].strip(), values[1].strip())
+        data = b"".join(chunks)
+    form = format or format_of(name, data[:MOST_EXAMINED])
+    if form in ("json", "table"):
+        lines = whole_lines(BytesIO(data))
+        entries = _names_of_json("".join(lines), name) if form == "json" else names_of_table(lines, name)
+        names = TagNames(entries, wanted)
+    else:
+        names = read_skos(data, form, name, wanted)
     if not names:
         raise DataError(f"{name} must name at least one tag; got none.")
+    if wanted and all(language_rank(one, wanted) == len(wanted) for one in names.languages):
+        raise DataError(f"{name} must have names in {' or '.join(wanted)}; got {_listed(names.languages)}.")
     return names
 
 
-def _rows(lines: list[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the fields of each row that is not blank."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    number = 1
-    try:
-        for values in reader:
-            if reader.line_num > number:  # names have no line breaks, so a quote is open
-                raise DataError(f"{name}, line {number} must close its quotes; got an open quote at its end.")
-            if values:
-                yield number, values
-            number += 1
-    except csv.Error as error:
-        raise DataError(f"{name}, line {number} cannot be read: {error}.") from None
+def format_of(name: str, beginning: bytes) -> str:
+    """Return the format of a file, by its suffix or else by how it begins."""
+    path = PurePath(name)
+    if path.suffix.lower().removeprefix(".") in MAGIC.values():
+        path = path.with_suffix("")
+    known = SUFFIXES.get(path.suffix.lower())
+    if known is not None:
+        return known
+    beginning = beginning.removeprefix(b"\xef\xbb\xbf")
+    return next((form for form, start in BEGINNINGS.items() if start.match(beginning)), "table")
 
 
-def _counted(values: list[str]) -> str:
-    return "1 field" if len(values) == 1 else f"{len(values)} fields"
+def _checked(languages: Sequence[str] | None) -> list[str]:
+    if isinstance(languages, str):
+        raise TypeError('languages must be a list, such as ["de", "en"]; got a single str.')
+    wanted = [plain_language(language) for language in languages or ()]
+    if "" in wanted:
+        raise ValueError("languages must hold names of languages, such as de; got an empty one.")
+    return wanted
 
 
-def _from_json(text: str, name: str) -> dict[str, str]:
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{name} must be a JSON object of names by tag; {error}.") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{name} must be a JSON object of names by tag; got {type(value).__name__}.")
-    for tag, named in value.items():
-        if not isinstance(named, str):
-            raise DataError(f"{name} must hold a string for every tag; {tag!r} has {type(named).__name__}.")
-    return value
+def _listed(languages: list[str]) -> str:
+    if languages == [""]:
+        return "names without a language"
+    return "names in " + ", ".join(language or "no language" for language in languages[:10])
+
+
+def _names_of_json(text: str, name: str) -> Iterator[tuple[str, Name]]:
+    for tag, value in json_object(text, name).items():
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list):
+            raise DataError(
+                f"{name} must hold a string for every tag, or a list of strings; "
+                f"{tag!r:.80} has {type(value).__name__}."
+            )
+        for one in names:
+            if not isinstance(one, str):
+                raise DataError(f"{name} must hold strings; {tag!r:.80} has {type(one).__name__}.")
+            if not one.strip():
+                raise DataError(f"{name} must hold no empty name; {tag!r:.80} has one.")
+            yield tag, Name(one)
+        if not (names and tag.strip()):
+            raise DataError(f"{name} must hold a tag and its names; got {tag!r:.80} and {value!r:.80}.")

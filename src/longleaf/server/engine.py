@@ -43,16 +43,20 @@ class Engine:
         A file of readable names, which replaces the model's own.
     threads : int
         Threads per search.
+    languages : tuple of str
+        The languages of these names to display, the best first.
     """
 
-    def __init__(self, path: str, names: str | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, path: str, names: str | None = None, threads: int = 1, languages: tuple[str, ...] = ()
+    ) -> None:
         self.version, model = _load_version(path)
         self.path, self.threads, self.loaded = path, threads, time.time()
         self.tagger = model if isinstance(model, Tagger) else None
         self.suggester = suggester_of(model)
         self.model: LabelEstimator = self.suggester.model
         if names is not None:
-            tags = TagIndex(self.suggester.tags.tags, read_names(names))
+            tags = TagIndex(self.suggester.tags.tags, read_names(names, languages))
             self.suggester = Suggester(self.model, tags, self.suggester.vectorizer, self.suggester.records)
         self.tags = self.suggester.tags
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))

@@ -76,7 +76,7 @@ class Snapshots:
         """Load a copy."""
         copy = str(self.folder / version)
         try:
-            return Engine(copy, self.settings.names, self.settings.search_threads)
+            return _engine(copy, self.settings)
         except ModelError as error:  # name the original, which the operator knows
             raise ModelError(str(error).replace(copy, self.settings.model)) from None
 
@@ -104,13 +104,17 @@ class InPlace:
 
     def open(self, version: str) -> Engine:
         """Load the model if it is still the verified one."""
-        engine = Engine(self.settings.model, self.settings.names, self.settings.search_threads)
+        engine = _engine(self.settings.model, self.settings)
         if engine.version != version:
             raise ModelError(REPLACED)
         return engine
 
     def tidy(self) -> None:
         """Do nothing: the files are the user's."""
+
+
+def _engine(path: str, settings: Settings) -> Engine:
+    return Engine(path, settings.names, settings.search_threads, settings.names_languages)
 
 
 @contextmanager

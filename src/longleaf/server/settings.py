@@ -51,6 +51,8 @@ class Settings:
         Threads per search; by default, the cores are divided among the workers.
     names : str, optional
         A file of readable names of tags.
+    names_languages : tuple of str
+        The languages of these names to display, the best first.
     feedback : str, optional
         A JSONL file to which accepted and rejected suggestions are appended.
     api_keys : tuple of str
@@ -73,6 +75,7 @@ class Settings:
     workers: int = 1
     threads: int | None = None
     names: str | None = None
+    names_languages: tuple[str, ...] = ()
     feedback: str | None = None
     api_keys: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
