@@ -128,6 +128,25 @@ Tail = Annotated[
         "propensity; values between trade one for the other.",
     ),
 ]
+Gain = Annotated[
+    str | None,
+    typer.Option(
+        "--gain",
+        metavar="FILE",
+        help="Gain of each label, one number per line (a tag and its gain for a model of texts).",
+        callback=not_empty,
+    ),
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(
+        "--min-probability",
+        min=0.0,
+        max=1.0,
+        metavar="P",
+        help="Suggest no label with a smaller probability, whatever its gain.",
+    ),
+]
 Propensity = Annotated[
     str | None,
     typer.Option(
@@ -184,6 +203,12 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
     if not (0 <= a < math.inf and 0 < b < math.inf):
         raise typer.BadParameter(f"--propensity must be A,B with A at least 0 and B above 0; got {text!r}.")
     return a, b
+
+
+def check_one_dial(tail: float | None, gain: str | None) -> None:
+    """Reject --tail together with --gain, which both say what labels are worth."""
+    if tail is not None and gain is not None:
+        raise typer.BadParameter("--tail and --gain cannot be given together.")
 
 
 def parse_places(text: str) -> tuple[int, ...]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from longleaf._validation import DataError
 from longleaf.cli import _console
-from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, parse_gain
+from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, load_gain, open_source, parse_gain
 from longleaf.estimator import LabelEstimator
 from longleaf.io._fields import in_words
 from longleaf.io._formats import guess_format, refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
+from longleaf.suggest import Gain, Suggester
 from longleaf.tagger import Tagger
 from longleaf.text.tags import TagIndex, quoted
 
@@ -204,6 +205,13 @@ def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
     for record in reader:
         tags.append(record.tags)
         yield record.text
+
+
+def load_gains(path: str, suggester: Suggester) -> Gain:
+    """Read the gains of a model's labels: one number per line, or tags and numbers for a model of texts."""
+    if suggester.vectorizer is None:
+        return load_gain(path, suggester.model.n_labels_)
+    return load_tag_gain(path, suggester.tags)
 
 
 def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:

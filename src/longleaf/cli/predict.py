@@ -11,16 +11,15 @@ import typer
 
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
-from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
+from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data
 from longleaf.cli._filters import Filters
 from longleaf.cli._lines import matrix_batches, text_batches, write_lines
-from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
+from longleaf.cli._tables import check_form_matches, given, label_model, load_gains, open_table, report
 from longleaf.estimator import LabelEstimator
 from longleaf.io.names import read_names
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
-from longleaf.suggest import Gain, Suggester
 from longleaf.tagger import Tagger, suggester_of
 
 STANDARD_OUTPUT = "-"
@@ -31,15 +30,8 @@ def predict(
     data: _options.DataPath,
     k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Labels per row.")] = 5,
     tail: _options.Tail = None,
-    gain: Annotated[
-        str | None,
-        typer.Option(
-            "--gain",
-            metavar="FILE",
-            help="Gain of each label, one number per line (a tag and its gain for a model of texts).",
-            callback=_options.not_empty,
-        ),
-    ] = None,
+    gain: _options.Gain = None,
+    min_probability: _options.MinProbability = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
@@ -66,8 +58,7 @@ def predict(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the best labels of each row of DATA as JSON, one line per row."""
-    if tail is not None and gain is not None:
-        raise typer.BadParameter("--tail and --gain cannot be given together.")
+    _options.check_one_dial(tail, gain)
     if [data, gain, only, never, groups].count("-") > 1:
         raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     if out != STANDARD_OUTPUT:
@@ -88,7 +79,8 @@ def predict(
     query = suggester.query(
         k,
         tail=tail,
-        gain=None if gain is None else _load_gain(gain, suggester),
+        gain=None if gain is None else load_gains(gain, suggester),
+        min_probability=min_probability,
         propensity=_options.parse_propensity(propensity, trained),
         **vars(filters),
         explain=show_words,
@@ -115,12 +107,6 @@ def _load_features(path: str, model: LabelEstimator) -> Any:
         rows = load_data(path)
     check_features_match(rows, model)
     return rows.X
-
-
-def _load_gain(path: str, suggester: Suggester) -> Gain:
-    if suggester.vectorizer is None:
-        return load_gain(path, suggester.model.n_labels_)
-    return load_tag_gain(path, suggester.tags)
 
 
 def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:
