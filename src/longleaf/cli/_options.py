@@ -67,8 +67,8 @@ DataPath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; may be compressed "
-        "(.gz, .xz, .bz2); - reads standard input.",
+        help="A file in XMLC format, or JSONL, CSV, TSV, Parquet or Excel (.xlsx) with texts and tags; may "
+        "be compressed (.gz, .xz, .bz2); - reads standard input.",
         callback=not_empty,
     ),
 ]
@@ -79,10 +79,16 @@ TextFields = Annotated[
     ),
 ]
 TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="Field of the tags.")]
+IdField = Annotated[
+    str | None,
+    typer.Option("--id", metavar="FIELD", help="Field of the id; default: id, where there is one."),
+]
 Separator = Annotated[
     str | None,
     typer.Option(
-        "--separator", metavar="S", help="Separator of tags in one string; default: ';' in CSV and TSV."
+        "--separator",
+        metavar="S",
+        help="Separator of tags in one string; default: ';' in CSV, TSV and Excel.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on faulty rows instead of only reporting them.")]

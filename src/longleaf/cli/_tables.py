@@ -15,7 +15,7 @@ from longleaf.cli import _console
 from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, load_gain, open_source, parse_gain
 from longleaf.estimator import LabelEstimator
 from longleaf.io._fields import in_words
-from longleaf.io._formats import guess_format, refuse_workbook
+from longleaf.io._formats import ARCHIVE, guess_format, refuse_workbook
 from longleaf.io.names import read_names
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
@@ -46,14 +46,15 @@ def data_form(path: str) -> str | None:
         return None
     head = _head(path)
     refuse_workbook(head, path)
-    if head.startswith((b"{", b"PAR1", b"\xef\xbb\xbf{")):
+    if head.startswith((b"{", b"PAR1", ARCHIVE, b"\xef\xbb\xbf{")):
         return TABLE
     return XMLC if XMLC_HEADER.match(head) else None
 
 
 def table_suffix(path: str) -> str:
-    """Return the file suffix of a table's format."""
-    return table_format(path) or guess_format(_head(path))
+    """Return the suffix of files with rows of a table; those of a workbook are written as CSV."""
+    found = table_format(path) or guess_format(_head(path))
+    return "csv" if found == "xlsx" else found
 
 
 def refuse_nameless_table(path: str) -> None:
@@ -110,6 +111,11 @@ def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:
 def given(**options: Any) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value not in (None, [], False)}
+
+
+def given_fields(**options: Any) -> dict[str, Any]:
+    """Return the given options by which a table is read; the field of an id that is given must be there."""
+    return given(**options, needs_id=options.get("id") is not None)
 
 
 def open_table(path: str, fields: dict[str, Any], *, again: bool = False, **options: Any) -> TableReader:

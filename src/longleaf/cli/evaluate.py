@@ -12,7 +12,14 @@ import typer
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
 from longleaf.cli._filters import Filters
-from longleaf.cli._tables import check_form_matches, given, label_model, load_gains, load_labelled_texts
+from longleaf.cli._tables import (
+    check_form_matches,
+    given,
+    given_fields,
+    label_model,
+    load_gains,
+    load_labelled_texts,
+)
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as compute_metrics
 from longleaf.models import load
@@ -50,6 +57,7 @@ def evaluate(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     only: _options.Only = None,
     never: _options.Never = None,
@@ -65,7 +73,7 @@ def evaluate(
     loaded = load(model)
     trained = label_model(loaded)
     constants = _options.parse_propensity(propensity, trained)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_form_matches(data, loaded, fields | given(strict=strict))
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)

@@ -11,7 +11,7 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file
-from longleaf.cli._tables import check_both_match, given, label_model
+from longleaf.cli._tables import check_both_match, given, given_fields, label_model
 from longleaf.io.names import read_names
 from longleaf.io.streams import open_replacing
 from longleaf.models import load
@@ -52,6 +52,7 @@ def report(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing output.")] = False,
@@ -71,7 +72,7 @@ def report(
         raise typer.BadParameter("DATA must be a file, as two models read it; got standard input.")
     models = [load(path) for path in paths]
     constants = check_constants(_options.parse_propensity(propensity, label_model(models[0])))
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_both_match(data, dict(zip(paths, models, strict=True)), fields | given(strict=strict))
     named = {} if names is None else read_names(names)
     with _console.waiting(f"reading {data}"):

@@ -18,6 +18,7 @@ from longleaf.cli._groups import takes
 from longleaf.cli._options import (
     DataPath,
     ForceModel,
+    IdField,
     MemoryLimit,
     ModelOut,
     Names,
@@ -31,7 +32,7 @@ from longleaf.cli._options import (
     not_empty,
     parse_propensity,
 )
-from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._tables import DigestedRecords, given, given_fields, open_table
 from longleaf.cli._training import (
     check_outside,
     is_table,
@@ -72,6 +73,7 @@ def train(
     model: KindOption = Kind.plt,
     text: TextFields = None,
     tags: TagsField = None,
+    id: IdField = None,
     separator: Separator = None,
     names: Names = None,
     strict: Strict = False,
@@ -113,7 +115,7 @@ def train(
     if checkpoint is not None:
         check_outside(checkpoint, out)
         check_checkpoint(checkpoint)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     store = load_store(data) if is_store(data) else None
     named = {} if store is not None and store.tags is not None else given(names=names)
     about_texts = fields | named | given(strict=strict) | named_options(words)
