@@ -176,12 +176,12 @@ class DigestedRecords:
         return {"data": found.source, "data_digest": self.digest(), "faults": dict(found.counts)}
 
 
-def record_batches(reader: TableReader) -> Iterator[list[Record]]:
-    """Yield batches of some thousand records or some megabytes of text."""
-    batch: list[Record] = []
+def record_batches(reader: TableReader) -> Iterator[list[tuple[Record, dict[str, Any]]]]:
+    """Yield batches of some thousand records or some megabytes of text, with all fields of their rows."""
+    batch: list[tuple[Record, dict[str, Any]]] = []
     characters = 0
-    for record in reader:
-        batch.append(record)
+    for record, fields in reader.rows():
+        batch.append((record, fields))
         characters += len(record.text)
         if len(batch) == BATCH_TEXTS or characters >= BATCH_CHARACTERS:
             yield batch

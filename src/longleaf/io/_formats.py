@@ -29,10 +29,13 @@ OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument"
 
 def table_format(source: Source) -> str | None:
     """Return the format of a table by its name, ignoring a compression suffix; None if unknown."""
-    path = PurePath(source_name(source))
-    if path.suffix.lower().removeprefix(".") in MAGIC.values():
-        path = path.with_suffix("")
-    return SUFFIXES.get(path.suffix.lower())
+    return SUFFIXES.get(PurePath(without_compression(source_name(source))).suffix.lower())
+
+
+def without_compression(name: str) -> str:
+    """Return the name of a file without the suffix of its compression."""
+    path = PurePath(name)
+    return str(path.with_suffix("")) if path.suffix.lower().removeprefix(".") in MAGIC.values() else name
 
 
 def guess_format(head: bytes) -> str:
