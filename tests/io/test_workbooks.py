@@ -71,6 +71,11 @@ def test_numbers_and_dates_become_text_and_empty_cells_are_empty(tmp_path):
     assert list(found[1].values()) == ["oil", "", "", "", "", "", "y"]
 
 
+def test_line_ends_in_cells_are_line_feeds(tmp_path):
+    rows = [["title", "tags"], ["olive_x000D_\noil", "x"]]
+    assert read(workbook(tmp_path / "t.xlsx", rows))[0][0]["title"] == "olive\noil"
+
+
 def test_empty_rows_are_ignored_and_places_are_the_rows_of_the_sheet(tmp_path):
     rows = [[], ["title", "tags"], [], ["oil", "x"], [None, ""], ["", "y"], ["bread", "z", "a remark"]]
     found, reader = read(workbook(tmp_path / "t.xlsx", rows))

@@ -80,8 +80,8 @@ def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[
     if isinstance(model, Tagger):
         if form == XMLC:
             raise DataError(
-                f"{path} must hold texts (JSONL, CSV, TSV or Parquet), as the model was trained on texts; "
-                "got an XMLC file."
+                f"{path} must hold texts (JSONL, CSV, TSV, Parquet or Excel), as the model was trained on "
+                "texts; got an XMLC file."
             )
         return
     if form == TABLE:

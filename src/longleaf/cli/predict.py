@@ -146,7 +146,7 @@ def _load_features(path: str, model: LabelEstimator) -> Any:
 
 def _written_sentence(out: str, written: Written, reader: TableReader | None) -> str:
     """Say how many rows were written, and how many records have no suggestion or no row."""
-    sentence = f"{out}: {written.rows} rows written"
+    sentence = f"{out}: {written.rows} {'row' if written.rows == 1 else 'rows'} written"
     if written.rows != written.records:
         sentence += f" for {written.records} records"
     if written.empty:

@@ -22,6 +22,8 @@ MOST_ROWS = 1 << 20
 """Rows of a sheet, in Excel; a damaged file may number its rows higher."""
 
 BATCH_ROWS = 1024
+CARRIAGE_RETURN = "_x000D_"
+"""How Excel stores the first character of a line end that was pasted from another program."""
 
 Cells = list[Any]
 
@@ -138,4 +140,4 @@ def cell_text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         midnight = value.time() == datetime.time()
         return value.date().isoformat() if midnight else value.isoformat(" ")
-    return str(value)
+    return str(value).replace(CARRIAGE_RETURN, "")
