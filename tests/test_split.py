@@ -151,6 +151,22 @@ def test_parts_have_the_format_and_every_column_of_the_table(
         assert parts[0].read_text().startswith(delimiter.join(catalogue()[0]) + "\n")
 
 
+def test_a_workbook_is_split_into_csv_with_every_column(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = [row | {"title": f"Öl {row['title']}"} for row in catalogue()]
+    book = openpyxl.Workbook()
+    for cells in (list(rows[0]), *(list(row.values()) for row in rows)):
+        book.active.append(cells)
+    book.save(tmp_path / "a.xlsx")
+    options = ("--separator", "|", "--id", "no")
+    run_well("split", tmp_path / "a.xlsx", *options, "-o", tmp_path / "parts")
+    parts = [tmp_path / "parts" / f"{part}.csv" for part in ("train", "dev", "test")]
+    found = [row for part in parts for row in rows_of(part)]
+    assert sorted(found, key=lambda row: int(row["no"])) == rows_of(tmp_path / "a.xlsx")
+    assert all(part.read_bytes().startswith(b"\xef\xbb\xbf") for part in parts), "so that Excel reads umlauts"
+    assert "'nix'" in complaint("split", tmp_path / "a.xlsx", "--id", "nix", "-o", tmp_path / "more")
+
+
 def test_a_model_of_the_parts_reads_the_table_as_it_read_the_parts(tmp_path: Path) -> None:
     table = write_table(tmp_path / "a.csv", catalogue())
     run_well("split", table, "--separator", "|", "-o", tmp_path / "parts")

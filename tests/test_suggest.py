@@ -48,8 +48,8 @@ def of_library(tagger: ll.Tagger, options: dict[str, Any]) -> list[list[dict[str
 
 def of_command_line(folder: Path, options: dict[str, Any]) -> list[list[dict[str, Any]]]:
     arguments: list[object] = ["-k", options.get("k", 5)]
-    for name in ("tail", "search", "beam"):
-        arguments += [f"--{name}", options[name]] if name in options else []
+    for name in ("tail", "search", "beam", "min_probability"):
+        arguments += [f"--{name.replace('_', '-')}", options[name]] if name in options else []
     for name in ("gain", "groups"):
         if name in options:
             (folder / name).write_text("".join(f"{tag}\t{v}\n" for tag, v in options[name].items()))
@@ -77,6 +77,7 @@ def of_service(service: Running, options: dict[str, Any]) -> list[list[dict[str,
         {"gain": {"rare": LARGEST_GAIN, "sea fish": 3}},
         {"gain": {"1264": 1e-45, "1085": 1e-30, "2002": 0}, "search": "beam", "beam": 100},
         {"tail": 1, "only": ["sea fish", "rare", "1264"], "never": ["rare"]},
+        {"tail": 1, "min_probability": 0.1},
         {"gain": {"rare": 50}, "groups": {"sea fish": "x", "1264": "x", "2437": "x", "rare": "x"}},
     ],
     ids=str,
@@ -133,6 +134,44 @@ def test_a_tail_that_no_score_can_hold_is_refused(tagger: ll.Tagger, folder: Pat
         tagger.suggest(TEXTS, tail=tail)
     said = complaint("predict", folder / "model.ll", folder / "texts.jsonl", "--tail", tail)
     assert "tail must lead to gains of at most 1e+38" in said
+
+
+LIKELY: list[dict[str, Any]] = [
+    {},
+    {"tail": 2.0},
+    {"gain": {"rare": 1e30, "1264": 1e-30, "2002": 0.0}},
+    {"tail": 1.0, "never": ["2437"]},
+    {"gain": {"rare": 50.0}, "threshold": 0.5},
+    {"groups": {"1264": "x", "2437": "x"}, "gain": {"rare": 9.0}},
+]
+
+
+@pytest.mark.parametrize("options", LIKELY, ids=str)
+@pytest.mark.parametrize("least", [0, 0.02, 0.2, 0.9, 1])
+def test_whatever_it_is_worth_a_tag_below_the_smallest_probability_is_not_suggested(
+    tagger: ll.Tagger, options: dict[str, Any], least: float
+) -> None:
+    every = tagger.suggest(TEXTS, k=99, **{name: v for name, v in options.items() if name != "groups"})
+    wanted = [[one for one in row if one.probability >= least] for row in every]
+    if "groups" in options:
+        groups = options["groups"]
+        firsts = [{groups.get(one.tag, one.tag): one for one in reversed(row)} for row in wanted]
+        wanted = [sorted(row.values(), key=lambda one: -one.score) for row in firsts]
+    assert tagger.suggest(TEXTS, k=99, min_probability=least, **options) == wanted
+
+
+def test_a_smallest_probability_counts_before_the_k_best_are_chosen(tagger: ll.Tagger) -> None:
+    worth = {"rare": 1e6}
+    assert {row[0].tag for row in tagger.suggest(TEXTS, k=1, gain=worth)} == {"rare"}
+    sure = tagger.suggest(TEXTS, k=1, gain=worth, min_probability=0.3)
+    assert all(row[0].tag != "rare" and row[0].probability >= 0.3 for row in sure if row)
+    assert any(sure)
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.5, float("nan"), "0.5"])
+def test_a_smallest_probability_is_a_number_from_0_to_1(tagger: ll.Tagger, least: Any) -> None:
+    with pytest.raises(ValueError, match="min_probability must be"):
+        tagger.suggest(TEXTS, min_probability=least)
 
 
 def test_a_threshold_that_no_score_can_reach_is_refused(tagger: ll.Tagger, service: Running) -> None:

@@ -143,7 +143,7 @@ class Client(_BaseClient):
             Number of tags per text.
         **options
             ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``, ``search``,
-            ``beam`` and ``threshold``.
+            ``beam``, ``threshold`` and ``min_probability``.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.row import explain_row
 from longleaf.explain.words import Explanation, Words, in_words
 from longleaf.propensity import check_constants
-from longleaf.search.top_k import SEARCHES, TopK, check_threshold, resolve_gain
+from longleaf.search.top_k import SEARCHES, TopK, check_threshold, least_scores, resolve_gain
 from longleaf.text.tags import TagIndex, ready_texts
 
 MOST_WORDS = 5
@@ -134,6 +134,7 @@ class Suggester:
         search: str = "exact",
         beam: int = 10,
         threshold: float | None = None,
+        min_probability: float | None = None,
         n_jobs: int | None = None,
     ) -> Query:
         """Check what is asked for, with the parameters of `Tagger.suggest`, and resolve tags to labels."""
@@ -144,7 +145,9 @@ class Suggester:
             "n_jobs": n_jobs,
         }
         group = None if groups is None else self.tags.groups(groups)
-        gains = self._gains(tail, gain, only, never, propensity)
+        gains, resolved = self._gains(tail, gain, only, never, propensity)
+        if min_probability is not None:
+            options["threshold"] = least_scores(resolved, min_probability, options["threshold"])
         return Query(check_count(k, "k"), options | gains, group, explain)
 
     def _gains(
@@ -154,8 +157,11 @@ class Suggester:
         only: Iterable[str] | None,
         never: Iterable[str] | None,
         propensity: tuple[float, float] | None,
-    ) -> dict[str, Any]:
-        """Return the arguments of ``top_k`` that set gains; an excluded label has a gain of 0."""
+    ) -> tuple[dict[str, Any], npt.NDArray[np.float64] | None]:
+        """Return the arguments of ``top_k`` that set gains, and the gains; None if all are 1.
+
+        An excluded label has a gain of 0.
+        """
         model, tags = self.model, self.tags
         constants = check_constants(model.propensity if propensity is None else propensity)
         per_label = tags.gains(gain) if isinstance(gain, Mapping) else gain
@@ -163,13 +169,15 @@ class Suggester:
             model.label_counts_, model.n_rows_, tail=tail, gain=per_label, propensity=constants
         )
         if only is None and never is None:  # the search remembers the bounds of a tail dial
-            return {"tail": tail, "propensity": constants} if gain is None else {"gain": resolved}
+            arguments = {"tail": tail, "propensity": constants} if gain is None else {"gain": resolved}
+            return arguments, resolved
         allowed = np.ones(len(tags)) if only is None else np.zeros(len(tags))
         if only is not None:
             allowed[tags.numbers(only, "only")] = 1
         if never is not None:
             allowed[tags.numbers(never, "never")] = 0
-        return {"gain": allowed if resolved is None else resolved * allowed}
+        resolved = allowed if resolved is None else resolved * allowed
+        return {"gain": resolved}, resolved
 
     def top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None = None) -> TopK:
         """Find the best labels of each row, at most one of a group.

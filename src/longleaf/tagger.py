@@ -191,6 +191,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         search: str = "exact",
         beam: int = 10,
         threshold: float | None = None,
+        min_probability: float | None = None,
         n_jobs: int | None = None,
     ) -> list[list[Suggestion]]:
         """Suggest the best tags of each text.
@@ -211,6 +212,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             The group of some tags: of each group at most the best tag is suggested.
         explain : bool
             Whether to name the words that spoke for each tag.
+        min_probability : float, optional
+            From 0 to 1: tags with a smaller probability are not suggested, whatever their gain. A
+            ``threshold`` is a smallest score, which is gain times probability; both may be given.
         propensity, search, beam, threshold, n_jobs
             As in `longleaf.PLT.top_k`.
 
@@ -233,6 +237,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             search=search,
             beam=beam,
             threshold=threshold,
+            min_probability=min_probability,
             n_jobs=n_jobs,
         )
         kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()

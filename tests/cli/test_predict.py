@@ -164,6 +164,32 @@ def test_evaluate_agrees_with_the_library_and_counts_unseen_labels(folder: Path,
     assert unseen["share"] > 0
 
 
+def test_evaluate_takes_the_gains_that_predict_takes(folder: Path, tmp_path: Path) -> None:
+    gain = np.array([0, 1e-3, 2, 3, 1e3, 0.5, 7, 8, 9])
+    (tmp_path / "gain.txt").write_text("\n".join(map(str, gain)) + "\n")
+    both = folder / "model.ll", folder / "test.txt"
+    report = json.loads(run_well("evaluate", *both, "--gain", tmp_path / "gain.txt", "-k", 2, "--json"))
+    X_test, Y_test = ll.load_xmlc(folder / "test.txt")
+    want = ll.metrics.evaluate(Y_test, ll.load(folder / "model.ll").top_k(X_test, 2, gain=gain), k=(2,))
+    assert {name: report[name] for name in want} == pytest.approx(want)
+    assert report["p@2"] != json.loads(run_well("evaluate", *both, "-k", 2, "--json"))["p@2"]
+    assert "together" in complaint("evaluate", *both, "--gain", tmp_path / "gain.txt", "--tail", 1)
+    assert "9 lines" in complaint("evaluate", *both, "--gain", "-", stdin=b"1\n")
+    assert "Only one of" in complaint("evaluate", folder / "model.ll", "-", "--gain", "-")
+
+
+@pytest.mark.parametrize("dial", [(), ("--tail", 1)])
+def test_predict_leaves_out_what_is_less_likely_than_wished(folder: Path, dial: tuple[object, ...]) -> None:
+    both = folder / "model.ll", folder / "test.txt", "-k", 9, *dial
+    every = predictions(run_well("predict", *both))
+    likely = predictions(run_well("predict", *both, "--min-probability", 0.2))
+    assert [row["labels"] for row in likely] == [
+        [one for one in row["labels"] if one["probability"] >= 0.2] for row in every
+    ]
+    assert sum(len(row["labels"]) for row in likely) < sum(len(row["labels"]) for row in every)
+    assert "--min-probability" in complaint("predict", *both, "--min-probability", 1.5)
+
+
 def test_evaluate_prints_a_table_that_reads_well_when_piped(folder: Path) -> None:
     said = run_well("evaluate", folder / "model.ll", "-", stdin=(folder / "test.txt").read_bytes())
     for words in ("psp", "@5", "head", "torso", "tail", "unseen", "30 rows"):

@@ -135,10 +135,13 @@ def test_a_table_whose_name_does_not_say_so_is_told_what_it_needs(tmp_path: Path
 
 
 @pytest.mark.parametrize("fields", [(), ("--text", "title")])
-def test_a_workbook_must_be_saved_as_csv(tmp_path: Path, fields: tuple[str, ...]) -> None:
+def test_a_workbook_that_cannot_be_read_is_refused(tmp_path: Path, fields: tuple[str, ...]) -> None:
+    (tmp_path / "t.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1")
+    said = complaint("train", tmp_path / "t.xls", "-o", tmp_path / "m.ll", *fields)
+    assert "t.xls is an Excel workbook of the old format (.xls)" in said
     (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04\x14\x00")
     said = complaint("train", tmp_path / "t.xlsx", "-o", tmp_path / "m.ll", *fields)
-    assert "t.xlsx is an Excel workbook; save its sheet as CSV" in said
+    assert "t.xlsx cannot be read as an Excel workbook" in said
 
 
 def test_br_is_trained_on_texts_too(folder: Path, tmp_path: Path) -> None:

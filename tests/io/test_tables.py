@@ -252,3 +252,41 @@ def test_real_laws_are_read_without_a_fault():
     assert len(records) == reader.report.records == 1000
     assert records[0].id == "31965L0277"
     assert reader.text_fields == ["title", "text"]
+
+
+# ------------------------------------------------------------ ids, and rows without text
+
+
+def test_a_wanted_id_must_be_a_column_and_rows_without_one_are_counted():
+    content = b"PPN;title;tags\n1;oil;x\n;bread;y\n"
+    reader = read_table(io.BytesIO(content), id="PPN", needs_id=True)
+    assert [record.id for record in reader] == ["1", None]
+    assert reader.fields["id"] == "PPN"
+    assert reader.report.counts == {"no id": 1}
+    assert "line 3: must have an id in 'PPN'; it is empty" in reader.report.first["no id"][0]
+    with pytest.raises(DataError, match="must have a column 'ppn'; got PPN, title, tags"):
+        list(read_table(io.BytesIO(content), id="ppn", needs_id=True))
+    assert [record.id for record in read_table(io.BytesIO(content), id="ppn")] == [None, None]
+
+
+def test_json_rows_without_the_wanted_id_are_counted_or_refused():
+    content = b'{"title": "oil", "tags": ["x"], "PPN": 7}\n{"title": "cod", "tags": ["x"]}\n'
+    reader = read_table(io.BytesIO(content), id="PPN", needs_id=True)
+    assert [record.id for record in reader] == ["7", None]
+    assert "1 of 2 rows had no id (kept)" in reader.report.summary()
+    with pytest.raises(DataError, match="line 2: must have an id in 'PPN'; it has title, tags"):
+        list(read_table(io.BytesIO(content), id="PPN", needs_id=True, strict=True))
+
+
+def test_rows_without_text_may_be_kept():
+    content = b"id,title,tags\n1,oil,x\n2,,\n3, ,x\n"
+    reader = read_table(io.BytesIO(content), tags=None, keep_textless=True)
+    assert [(record.id, record.text.strip(), record.row) for record in reader] == [
+        ("1", "oil", 0),
+        ("2", "", 1),
+        ("3", "", 2),
+    ]
+    assert (reader.report.rows, reader.report.records) == (3, 1)
+    assert "2 of 3 rows had no text, and get no suggestions (kept)" in reader.report.summary()
+    with pytest.raises(DataError, match="None of the 1 rows could be used"):
+        list(read_table(io.BytesIO(b"id,title\n1,\n"), tags=None, keep_textless=True))

@@ -48,6 +48,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"never": ["1264"]},
     {"groups": {"1264": "food", "2437": "food", "2002": "food"}},
     {"threshold": 0.2},
+    {"tail": 1.0, "min_probability": 0.3},
     {"search": "beam", "beam": 1},
     {"k": 2, "explain": True},
 ]

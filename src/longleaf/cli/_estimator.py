@@ -69,7 +69,10 @@ def tree_settings(
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold", metavar="W", help="Drop weights of smaller magnitude.", callback=check_threshold
+            "--threshold",
+            metavar="W",
+            help="Drop weights of smaller magnitude from the model.",
+            callback=check_threshold,
         ),
     ] = None,
 ) -> dict[str, Any]:

@@ -67,8 +67,8 @@ DataPath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file in XMLC format, or JSONL, CSV, TSV or Parquet with texts and tags; may be compressed "
-        "(.gz, .xz, .bz2); - reads standard input.",
+        help="A file in XMLC format, or JSONL, CSV, TSV, Parquet or Excel (.xlsx) with texts and tags; may "
+        "be compressed (.gz, .xz, .bz2); - reads standard input.",
         callback=not_empty,
     ),
 ]
@@ -79,10 +79,16 @@ TextFields = Annotated[
     ),
 ]
 TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="Field of the tags.")]
+IdField = Annotated[
+    str | None,
+    typer.Option("--id", metavar="FIELD", help="Field of the id; default: id, where there is one."),
+]
 Separator = Annotated[
     str | None,
     typer.Option(
-        "--separator", metavar="S", help="Separator of tags in one string; default: ';' in CSV and TSV."
+        "--separator",
+        metavar="S",
+        help="Separator of tags in one string; default: ';' in CSV, TSV and Excel.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on faulty rows instead of only reporting them.")]
@@ -117,6 +123,25 @@ Tail = Annotated[
         callback=check_tail,
         help="Weight of rare labels: 0 ranks by probability, 1 (PS-PLT) by probability times inverse "
         "propensity; values between trade one for the other.",
+    ),
+]
+Gain = Annotated[
+    str | None,
+    typer.Option(
+        "--gain",
+        metavar="FILE",
+        help="Gain of each label, one number per line (a tag and its gain for a model of texts).",
+        callback=not_empty,
+    ),
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(
+        "--min-probability",
+        min=0.0,
+        max=1.0,
+        metavar="P",
+        help="Suggest no label with a smaller probability, whatever its gain.",
     ),
 ]
 Propensity = Annotated[
@@ -175,6 +200,12 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
     if not (0 <= a < math.inf and 0 < b < math.inf):
         raise typer.BadParameter(f"--propensity must be A,B with A at least 0 and B above 0; got {text!r}.")
     return a, b
+
+
+def check_one_dial(tail: float | None, gain: str | None) -> None:
+    """Reject --tail together with --gain, which both say what labels are worth."""
+    if tail is not None and gain is not None:
+        raise typer.BadParameter("--tail and --gain cannot be given together.")
 
 
 def parse_places(text: str) -> tuple[int, ...]:

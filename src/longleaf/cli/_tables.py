@@ -12,13 +12,14 @@ from typing import Any
 
 from longleaf._validation import DataError
 from longleaf.cli import _console
-from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, open_source, parse_gain
+from longleaf.cli._data import GAIN_LIMITS, STANDARD_INPUT, Data, load_gain, open_source, parse_gain
 from longleaf.estimator import LabelEstimator
 from longleaf.io._fields import in_words
-from longleaf.io._formats import guess_format, refuse_workbook
+from longleaf.io._formats import ARCHIVE, guess_format, refuse_workbook
 from longleaf.io.pairs import read_pairs
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
+from longleaf.suggest import Gain, Suggester
 from longleaf.tagger import Tagger
 from longleaf.text.tags import TagIndex, quoted
 
@@ -45,14 +46,15 @@ def data_form(path: str) -> str | None:
         return None
     head = _head(path)
     refuse_workbook(head, path)
-    if head.startswith((b"{", b"PAR1", b"\xef\xbb\xbf{")):
+    if head.startswith((b"{", b"PAR1", ARCHIVE, b"\xef\xbb\xbf{")):
         return TABLE
     return XMLC if XMLC_HEADER.match(head) else None
 
 
 def table_suffix(path: str) -> str:
-    """Return the file suffix of a table's format."""
-    return table_format(path) or guess_format(_head(path))
+    """Return the suffix of files with rows of a table; those of a workbook are written as CSV."""
+    found = table_format(path) or guess_format(_head(path))
+    return "csv" if found == "xlsx" else found
 
 
 def refuse_nameless_table(path: str) -> None:
@@ -78,8 +80,8 @@ def check_form_matches(path: str, model: LabelEstimator | Tagger, options: dict[
     if isinstance(model, Tagger):
         if form == XMLC:
             raise DataError(
-                f"{path} must hold texts (JSONL, CSV, TSV or Parquet), as the model was trained on texts; "
-                "got an XMLC file."
+                f"{path} must hold texts (JSONL, CSV, TSV, Parquet or Excel), as the model was trained on "
+                "texts; got an XMLC file."
             )
         return
     if form == TABLE:
@@ -109,6 +111,11 @@ def label_model(model: LabelEstimator | Tagger) -> LabelEstimator:
 def given(**options: Any) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value not in (None, [], False)}
+
+
+def given_fields(**options: Any) -> dict[str, Any]:
+    """Return the given options by which a table is read; the field of an id that is given must be there."""
+    return given(**options, needs_id=options.get("id") is not None)
 
 
 def open_table(path: str, fields: dict[str, Any], *, again: bool = False, **options: Any) -> TableReader:
@@ -169,12 +176,12 @@ class DigestedRecords:
         return {"data": found.source, "data_digest": self.digest(), "faults": dict(found.counts)}
 
 
-def record_batches(reader: TableReader) -> Iterator[list[Record]]:
-    """Yield batches of some thousand records or some megabytes of text."""
-    batch: list[Record] = []
+def record_batches(reader: TableReader) -> Iterator[list[tuple[Record, dict[str, Any]]]]:
+    """Yield batches of some thousand records or some megabytes of text, with all fields of their rows."""
+    batch: list[tuple[Record, dict[str, Any]]] = []
     characters = 0
-    for record in reader:
-        batch.append(record)
+    for record, fields in reader.rows():
+        batch.append((record, fields))
         characters += len(record.text)
         if len(batch) == BATCH_TEXTS or characters >= BATCH_CHARACTERS:
             yield batch
@@ -204,6 +211,13 @@ def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
     for record in reader:
         tags.append(record.tags)
         yield record.text
+
+
+def load_gains(path: str, suggester: Suggester) -> Gain:
+    """Read the gains of a model's labels: one number per line, or tags and numbers for a model of texts."""
+    if suggester.vectorizer is None:
+        return load_gain(path, suggester.model.n_labels_)
+    return load_tag_gain(path, suggester.tags)
 
 
 def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:

@@ -44,7 +44,8 @@ def listed_values(
         _listed("max_leaf", "Maximum labels per leaf cluster; default: 20,50,100,200."),
     ] = None,
     threshold: Annotated[
-        str | None, _listed("threshold", "Drop weights of smaller magnitude; default: 0.05,0.1.")
+        str | None,
+        _listed("threshold", "Drop weights of smaller magnitude from the model; default: 0.05,0.1."),
     ] = None,
     tree: Annotated[str | None, _listed("tree", "How trees are built; default: kmeans.")] = None,
 ) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
-from longleaf.cli._tables import check_both_match, given, label_model, read_labelled_texts
+from longleaf.cli._tables import check_both_match, given, given_fields, label_model, read_labelled_texts
 from longleaf.cli.evaluate import NOTHING_TO_FIND
 from longleaf.estimator import LabelEstimator
 from longleaf.metrics import Difference, FrequencyBin, frequency_table
@@ -65,6 +65,7 @@ def compare(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     as_json: _options.Json = False,
@@ -78,7 +79,7 @@ def compare(
         raise typer.BadParameter("DATA must be a file, as two models read it; got standard input.")
     models = [load(a)] * 2 if a == b else [load(a), load(b)]
     constants = _options.parse_propensity(propensity, label_model(models[0]))
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_both_match(data, dict(zip((a, b), models, strict=True)), fields | given(strict=strict))
     with _console.waiting(f"reading {data}"):
         problem = _read(models, data, fields, strict)

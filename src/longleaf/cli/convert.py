@@ -14,7 +14,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_model, open_source
 from longleaf.cli._groups import takes
-from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._tables import DigestedRecords, given, given_fields, open_table
 from longleaf.cli._training import is_table
 from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.storage import DATA, folder_bytes, read_manifest
@@ -39,6 +39,7 @@ def convert(
     ],
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     threads: _options.Threads = None,
@@ -49,7 +50,7 @@ def convert(
     """Convert DATA to a memory-mapped store, for training on data larger than memory."""
     start = time.perf_counter()
     check_new_model(out, force, DATA)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     about_texts = fields | given(strict=strict) | named_options(words)
     if _all_tables(data, about_texts):
         vectorizer = TextVectorizer(**words, n_jobs=-1 if threads is None else threads)

@@ -7,11 +7,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
+import typer
 
 from longleaf.cli import _console, _options
-from longleaf.cli._data import check_features_match, check_labels_match, load_data
+from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
 from longleaf.cli._filters import Filters
-from longleaf.cli._tables import check_form_matches, given, label_model, load_labelled_texts
+from longleaf.cli._tables import (
+    check_form_matches,
+    given,
+    given_fields,
+    label_model,
+    load_gains,
+    load_labelled_texts,
+)
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as compute_metrics
 from longleaf.models import load
@@ -42,12 +50,14 @@ def evaluate(
     data: _options.DataPath,
     k: _options.Places = "1,3,5",
     tail: _options.Tail = None,
+    gain: _options.Gain = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     only: _options.Only = None,
     never: _options.Never = None,
@@ -57,16 +67,20 @@ def evaluate(
 ) -> None:
     """Evaluate a model's predictions on DATA against the true labels."""
     places = _options.parse_places(k)
+    _options.check_one_dial(tail, gain)
+    if [data, gain, only, never, groups].count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     loaded = load(model)
     trained = label_model(loaded)
     constants = _options.parse_propensity(propensity, trained)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_form_matches(data, loaded, fields | given(strict=strict))
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
     query = suggester.query(
         max(places),
         tail=tail,
+        gain=None if gain is None else load_gains(gain, suggester),
         propensity=constants,
         **vars(filters),
         search=search.value,

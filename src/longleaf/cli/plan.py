@@ -10,7 +10,7 @@ import typer
 from longleaf.cli import _console, _options
 from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
 from longleaf.cli._groups import takes
-from longleaf.cli._tables import given, open_table, report
+from longleaf.cli._tables import given, given_fields, open_table, report
 from longleaf.cli._training import is_table, load_labelled
 from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.planning import Plan
@@ -31,6 +31,7 @@ def plan(
     model: KindOption = Kind.plt,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     words: dict[str, Any],
@@ -40,7 +41,7 @@ def plan(
     """Estimate what training on DATA takes: nodes, rows per level, memory, model size and time."""
     clock = Clock()
     estimator = make_estimator(model, preset, settings, seed, threads)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     if is_table(data, fields | given(strict=strict) | named_options(words)):
         X, Y = _read_texts(data, fields, strict, TextVectorizer(**words, n_jobs=estimator.n_jobs))
     else:

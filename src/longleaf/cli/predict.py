@@ -11,20 +11,27 @@ import typer
 
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
-from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data, load_gain
+from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data
 from longleaf.cli._filters import Filters
 from longleaf.cli._groups import takes
-from longleaf.cli._lines import matrix_batches, text_batches, write_lines
+from longleaf.cli._lines import Written, matrix_batches, text_batches, write_batches
 from longleaf.cli._names import NameFile, name_file
-from longleaf.cli._tables import check_form_matches, given, label_model, load_tag_gain, open_table, report
+from longleaf.cli._output import STANDARD_OUTPUT, OutputFormat, OutputShape, RowKind
+from longleaf.cli._suggestion_table import SuggestionTable
+from longleaf.cli._tables import (
+    check_form_matches,
+    given,
+    given_fields,
+    label_model,
+    load_gains,
+    open_table,
+    report,
+)
 from longleaf.estimator import LabelEstimator
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
-from longleaf.suggest import Gain, Suggester
 from longleaf.tagger import Tagger, suggester_of
-
-STANDARD_OUTPUT = "-"
 
 
 @takes(names=name_file)
@@ -33,20 +40,14 @@ def predict(
     data: _options.DataPath,
     k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Labels per row.")] = 5,
     tail: _options.Tail = None,
-    gain: Annotated[
-        str | None,
-        typer.Option(
-            "--gain",
-            metavar="FILE",
-            help="Gain of each label, one number per line (a tag and its gain for a model of texts).",
-            callback=_options.not_empty,
-        ),
-    ] = None,
+    gain: _options.Gain = None,
+    min_probability: _options.MinProbability = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
     threads: _options.Threads = None,
     text: _options.TextFields = None,
+    id: _options.IdField = None,
     *,
     names: NameFile | None,
     only: _options.Only = None,
@@ -62,15 +63,34 @@ def predict(
             "-o",
             "--out",
             metavar="OUT",
-            help="File to write; default: standard output.",
+            help="File to write: .jsonl, .csv or .tsv, and .gz, .xz or .bz2; default: standard output.",
             callback=_options.not_empty,
         ),
     ] = STANDARD_OUTPUT,
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option("--format", help="Format of the output; default: by the suffix of OUT, or jsonl."),
+    ] = None,
+    rows: Annotated[
+        RowKind | None,
+        typer.Option(
+            "--rows",
+            help="What a row of a table is: a record with all its columns (the default), or a suggestion.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter",
+            metavar="D",
+            help="Delimiter of CSV: ',' or ';' (with decimal commas); default: that of DATA, or ','.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the best labels of each row of DATA as JSON, one line per row."""
-    if tail is not None and gain is not None:
-        raise typer.BadParameter("--tail and --gain cannot be given together.")
+    """Suggest labels for each row of DATA, as lines of JSON or as a table."""
+    shape = OutputShape.parse(out, format, rows, delimiter)
+    _options.check_one_dial(tail, gain)
     if [data, gain, only, never, groups].count("-") > 1:
         raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
     if out != STANDARD_OUTPUT:
@@ -82,8 +102,9 @@ def predict(
         _console.note("--propensity has no effect here: it only applies to --tail.")
     loaded = load(model)
     trained = label_model(loaded)
-    about_texts = given(text=text, names=names, strict=strict) | ({"show-words": True} if show_words else {})
-    check_form_matches(data, loaded, about_texts)
+    fields = given_fields(text=text, id=id)
+    about_texts = given(names=names, strict=strict) | ({"show-words": True} if show_words else {})
+    check_form_matches(data, loaded, fields | about_texts)
     if names is not None and isinstance(loaded, Tagger):
         loaded.names = known = names.read()
         names.note_unused(known, loaded.classes_)
@@ -92,7 +113,8 @@ def predict(
     query = suggester.query(
         k,
         tail=tail,
-        gain=None if gain is None else _load_gain(gain, suggester),
+        gain=None if gain is None else load_gains(gain, suggester),
+        min_probability=min_probability,
         propensity=_options.parse_propensity(propensity, trained),
         **vars(filters),
         explain=show_words,
@@ -103,15 +125,20 @@ def predict(
     with ExitStack() as stack:
         reader: TableReader | None = None
         if isinstance(loaded, Tagger):
-            fields = loaded.fields_ | given(text=text) | {"tags": None}
-            reader = stack.enter_context(open_table(data, fields, strict=strict))
+            fields = loaded.fields_ | fields | {"tags": None}
+            options = {"strict": strict, "keep_textless": shape.is_table}
+            reader = stack.enter_context(open_table(data, fields, **options))
             batches = text_batches(reader, suggester)
         else:
             batches = matrix_batches(_load_features(data, loaded))
+        form = shape.form(reader, suggester, query, scores=bool(tail) or gain is not None)
         file, progress = _destination(out, stack)
-        write_lines(file, suggester, batches, query, progress)
+        written = write_batches(file, form, suggester, batches, query, progress)
     if reader is not None and reader.report.problems:
         report(reader)
+    _console.note(_written_sentence("Standard output" if out == STANDARD_OUTPUT else out, written, reader))
+    if isinstance(form, SuggestionTable) and form.unwritten:
+        _console.note(_unwritten_sentence(form))
 
 
 def _load_features(path: str, model: LabelEstimator) -> Any:
@@ -121,10 +148,21 @@ def _load_features(path: str, model: LabelEstimator) -> Any:
     return rows.X
 
 
-def _load_gain(path: str, suggester: Suggester) -> Gain:
-    if suggester.vectorizer is None:
-        return load_gain(path, suggester.model.n_labels_)
-    return load_tag_gain(path, suggester.tags)
+def _written_sentence(out: str, written: Written, reader: TableReader | None) -> str:
+    """Say how many rows were written, and how many records have no suggestion or no row."""
+    sentence = f"{out}: {written.rows} {'row' if written.rows == 1 else 'rows'} written"
+    if written.rows != written.records:
+        sentence += f" for {written.records} records"
+    if written.empty:
+        sentence += f", {written.empty} of them without suggestions"
+    skipped = 0 if reader is None else reader.report.rows - written.records
+    return sentence + (f"; {skipped} of {reader.report.rows} rows skipped" if reader and skipped else "")
+
+
+def _unwritten_sentence(table: SuggestionTable) -> str:
+    """Name the fields that later rows have and the table has no columns for."""
+    fields = ", ".join(f"{name} ({rows})" for name, rows in table.unwritten.most_common())
+    return f"Not written, as none of the first rows has these fields (and how many later ones do): {fields}."
 
 
 def _destination(out: str, stack: ExitStack) -> tuple[IO[bytes], Callable[[float], None] | None]:

@@ -13,7 +13,7 @@ from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
-from longleaf.cli._tables import check_both_match, given, label_model
+from longleaf.cli._tables import check_both_match, given, given_fields, label_model
 from longleaf.io.streams import open_replacing
 from longleaf.io.tag_names import TagNames
 from longleaf.models import load
@@ -56,6 +56,7 @@ def report(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing output.")] = False,
@@ -75,7 +76,7 @@ def report(
         raise typer.BadParameter("DATA must be a file, as two models read it; got standard input.")
     models = [load(path) for path in paths]
     constants = check_constants(_options.parse_propensity(propensity, label_model(models[0])))
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_both_match(data, dict(zip(paths, models, strict=True)), fields | given(strict=strict))
     named = TagNames(()) if names is None else names.read()
     if names is not None and isinstance(models[0], Tagger):

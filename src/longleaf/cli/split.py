@@ -13,7 +13,7 @@ import typer
 
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_file, load_data
-from longleaf.cli._tables import TABLE, data_form, given, open_table, report, table_suffix
+from longleaf.cli._tables import TABLE, data_form, given_fields, open_table, report, table_suffix
 from longleaf.io._writing import writing_table
 from longleaf.io.xmlc import save_xmlc
 from longleaf.split import split_rows
@@ -52,6 +52,7 @@ def split(
     ] = 1,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
@@ -65,7 +66,7 @@ def split(
         raise typer.BadParameter("DATA must be a file to be split, as it is read twice; got standard input.")
     if dev + test >= 1:
         raise typer.BadParameter(f"--dev and --test must sum to less than 1; got {dev:g} and {test:g}.")
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     is_table = bool(fields) or data_form(data) == TABLE
     suffix = table_suffix(data) if is_table else "txt"
     paths = [Path(out) / f"{name}.{suffix}" for name in SPLITS]

@@ -19,6 +19,7 @@ from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._options import (
     DataPath,
     ForceModel,
+    IdField,
     MemoryLimit,
     ModelOut,
     Propensity,
@@ -31,7 +32,7 @@ from longleaf.cli._options import (
     not_empty,
     parse_propensity,
 )
-from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._tables import DigestedRecords, given, given_fields, open_table
 from longleaf.cli._training import (
     check_outside,
     is_table,
@@ -71,6 +72,7 @@ def train(
     model: KindOption = Kind.plt,
     text: TextFields = None,
     tags: TagsField = None,
+    id: IdField = None,
     separator: Separator = None,
     names: NameFile | None,
     strict: Strict = False,
@@ -120,7 +122,7 @@ def train(
     if checkpoint is not None:
         check_outside(checkpoint, out)
         check_checkpoint(checkpoint)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     store = load_store(data) if is_store(data) else None
     named = {} if store is not None and store.tags is not None else given(names=names)
     about_texts = fields | named | given(strict=strict) | named_options(words)

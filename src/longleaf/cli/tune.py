@@ -14,7 +14,7 @@ from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
-from longleaf.cli._tables import DigestedRecords, given, load_labelled_texts, open_table
+from longleaf.cli._tables import DigestedRecords, given, given_fields, load_labelled_texts, open_table
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
 from longleaf.cli._tuning import listed_values, show
 from longleaf.cli._vectorizer import named_options, word_settings
@@ -73,6 +73,7 @@ def tune(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     names: NameFile | None,
     strict: _options.Strict = False,
@@ -87,7 +88,7 @@ def tune(
         raise typer.BadParameter("Only one of DATA and --dev can be standard input.")
     if out is not None:
         check_new_model(out, force)
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     about_texts = fields | given(names=names, strict=strict) | named_options(words)
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
     if is_table(data, about_texts):

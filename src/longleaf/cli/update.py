@@ -10,7 +10,14 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_model
-from longleaf.cli._tables import DigestedRecords, check_form_matches, given, label_model, open_table
+from longleaf.cli._tables import (
+    DigestedRecords,
+    check_form_matches,
+    given,
+    given_fields,
+    label_model,
+    open_table,
+)
 from longleaf.cli._training import load_labelled, origin, trained_sentence
 from longleaf.models import load
 from longleaf.plt import PLT
@@ -24,6 +31,7 @@ def update(
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
+    id: _options.IdField = None,
     separator: _options.Separator = None,
     strict: _options.Strict = False,
     force: _options.ForceModel = False,
@@ -34,7 +42,7 @@ def update(
     learner = label_model(loaded)
     if not isinstance(learner, PLT):
         raise DataError(f"{model} must be a model of label trees to be updated; got a {learner.kind}.")
-    fields = given(text=text, tags=tags, separator=separator)
+    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     check_form_matches(data, loaded, fields | given(strict=strict))
     check_new_model(out, force)
     if threads is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from longleaf._validation import DataError
 from longleaf.io._lines import Line, read_lines
 from longleaf.io._report import ReadReport, add_line_problem
-from longleaf.io._rows import Layout, Row
+from longleaf.io._rows import Layout, Row, distinct_names
 
 DELIMITERS = ",;\t"
 """Possible delimiters, unless a line before the header names another."""
@@ -105,7 +105,7 @@ class _Table:
         self._report = report
         self._reader = csv.reader(feed, delimiter=delimiter)
         try:
-            self.header = [name.strip() for name in self._next() or []]
+            self.header = distinct_names(self._next() or [])
         except csv.Error as error:
             raise DataError(f"{report.source}, line {feed.number}: must name the columns; {error}.") from None
 

@@ -20,6 +20,8 @@ KEPT = {
     "encoding": "were not UTF-8 and read as Windows-1252",
     "missing field": "lacked a text field and were read without it",
     "duplicate id": "had the id of an earlier row",
+    "no id": "had no id",
+    "textless": "had no text, and get no suggestions",
 }
 PROBLEMS = SKIPPED | KEPT
 """The kinds of problems, and how a summary describes the rows that have them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, BinaryIO, NamedTuple
 
 from longleaf._validation import DataError
@@ -31,6 +32,21 @@ class Row(NamedTuple):
 
     place: str
     fields: dict[str, Any] | None
+
+
+def distinct_names(header: Iterable[str]) -> list[str]:
+    """Return the names of columns without the spaces around them.
+
+    Columns without a name, as spreadsheets leave them, get blanks of different lengths: then no cell is lost,
+    and they are still without a name where they are written.
+
+    Examples
+    --------
+    >>> distinct_names([" title", "", "text", ""])
+    ['title', '', 'text', ' ']
+    """
+    blanks = (" " * number for number in count())
+    return [name.strip() or next(blanks) for name in header]
 
 
 def json_rows(chunks: Iterator[bytes], longest: int, report: ReadReport) -> Iterator[Row]:
@@ -73,7 +89,7 @@ def parquet_rows(
             f"{report.source} is Parquet, which needs pyarrow; install longleaf with the extra 'tables'."
         ) from None
     try:
-        file = pq.ParquetFile(files.enter_context(_seekable(source, chunks)))
+        file = pq.ParquetFile(files.enter_context(seekable(source, chunks)))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{report.source} cannot be read as Parquet: {error}.") from None
     schema = file.schema_arrow
@@ -92,7 +108,8 @@ def _parquet_body(file: Any, arrow_error: type[Exception], report: ReadReport) -
         raise DataError(f"{report.source}, row {number + 1}: cannot be read as Parquet: {error}.") from None
 
 
-def _seekable(source: Source, chunks: Iterator[bytes]) -> BinaryIO:
+def seekable(source: Source, chunks: Iterator[bytes]) -> BinaryIO:
+    """Open a file that is not compressed, or a temporary copy of any other source."""
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:
             is_compressed = file.read(6).startswith(tuple(MAGIC))

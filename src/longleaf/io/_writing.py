@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import os
@@ -39,10 +40,12 @@ def _json_writer(file: IO[bytes], layout: Layout) -> Iterator[Write]:
 
 @contextmanager
 def _csv_writer(file: IO[bytes], layout: Layout) -> Iterator[Write]:
+    if layout.format == "xlsx":
+        file.write(codecs.BOM_UTF8)  # for the program that the workbook came from
     if layout.delimiter not in DELIMITERS:
         _write(file, f"sep={layout.delimiter}\r\n")
     writer = csv.writer(_Lines(file), delimiter=layout.delimiter)
-    columns = list(dict.fromkeys(layout.columns))  # keeps one of several columns without a name
+    columns = layout.columns
     writer.writerow(columns)
     yield lambda fields: writer.writerow([fields[name] for name in columns])
 

@@ -1,4 +1,4 @@
-"""Reading texts and tags from JSONL, CSV, TSV and Parquet, one record at a time."""
+"""Reading texts and tags from JSONL, CSV, TSV, Parquet and Excel, one record at a time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, NamedTuple, Self
 from longleaf._validation import DataError, check_choice, check_count
 from longleaf.io._csv import csv_rows
 from longleaf.io._fields import DEFAULT_TEXT, as_tags, as_text, default_text, found_instead, in_words
-from longleaf.io._formats import FORMATS, guess_format, refuse_workbook, table_format
+from longleaf.io._formats import ARCHIVE, FORMATS, guess_format, refuse_workbook, table_format
 from longleaf.io._lines import LONGEST_LINE, peek
 from longleaf.io._report import ReadReport
 from longleaf.io._rows import Layout, Row, json_rows, parquet_rows
 from longleaf.io._separators import Separator, SeparatorWatch
+from longleaf.io._workbook import workbook_rows
 from longleaf.io.streams import Source, read_chunks, source_name
 
 __all__ = ["Record", "TableReader", "read_table", "table_format"]
 
 CSV_SEPARATOR = ";"
-"""The default separator of tags in CSV and TSV, which have no lists."""
+"""The default separator of tags in CSV, TSV and Excel, which have no lists."""
 
 
 class Record(NamedTuple):
@@ -41,6 +42,8 @@ def read_table(
     format: str | None = None,
     *,
     keep_untagged: bool = False,
+    keep_textless: bool = False,
+    needs_id: bool = False,
     longest_line: int = LONGEST_LINE,
 ) -> TableReader:
     """Read texts and tags, in memory that does not grow with them.
@@ -61,14 +64,18 @@ def read_table(
     id : str or None
         The field of the id; rows need not have one.
     separator : str, optional
-        The separator of tags in a string. By default, a string is one tag, except in CSV and TSV, which
-        have no lists: there it is split at semicolons.
+        The separator of tags in a string. By default, a string is one tag, except in CSV, TSV and
+        Excel, which have no lists: there it is split at semicolons.
     strict : bool
         Whether the first problem is a DataError.
-    format : {"jsonl", "csv", "tsv", "parquet"}, optional
+    format : {"jsonl", "csv", "tsv", "parquet", "xlsx"}, optional
         By default detected from the suffix of the name, or else from the content.
     keep_untagged : bool
         Whether rows without tags are neither skipped nor counted.
+    keep_textless : bool
+        Whether rows without text are kept, with an empty text; they are counted as well.
+    needs_id : bool
+        Whether a table must have the column of the id; rows without an id are then counted.
     longest_line : int
         Maximum bytes of a line.
 
@@ -92,6 +99,8 @@ def read_table(
         format if format is None else check_choice(format, "format", FORMATS),
         keep_untagged,
         check_count(longest_line, "longest_line"),
+        keep_textless=keep_textless,
+        needs_id=needs_id,
     )
 
 
@@ -129,6 +138,9 @@ class TableReader:
         format: str | None,
         keep_untagged: bool,
         longest_line: int,
+        *,
+        keep_textless: bool,
+        needs_id: bool,
     ) -> None:
         self.report = report
         self.text_fields = text_fields
@@ -140,6 +152,8 @@ class TableReader:
         self.at_end: Callable[[TableReader], None] | None = None
         self._separators = SeparatorWatch()
         self._keep_untagged = keep_untagged
+        self._keep_textless = keep_textless
+        self._needs_id = needs_id
         # 64-bit hashes instead of ids: a false alarm is unlikely below a billion rows
         self._ids: set[int] = set()
         self._files = ExitStack()
@@ -190,7 +204,7 @@ class TableReader:
                     continue
                 record = self._record(row.place, row.fields, number)
                 if record is not None:
-                    self.report.records += 1
+                    self.report.records += bool(record.text.strip())
                     yield record, row.fields
         finally:
             self._files.close()
@@ -203,6 +217,10 @@ class TableReader:
         head, chunks = peek(self._chunks)
         refuse_workbook(head, self.report.source)
         format = format or table_format(source) or guess_format(head)
+        if head.startswith(ARCHIVE) != (format == "xlsx"):
+            if format == "xlsx":
+                raise DataError(f"{self.report.source} must be an Excel workbook; got other content.")
+            format = "xlsx"  # whatever it is called, it is no text
         if format == "jsonl":
             if head.lstrip().startswith(b"["):
                 name = self.report.source
@@ -211,6 +229,9 @@ class TableReader:
             return json_rows(chunks, longest, self.report)
         if format == "parquet":
             self.layout, rows = parquet_rows(source, chunks, self.report, self._files)
+        elif format == "xlsx":
+            self.layout, rows = workbook_rows(source, chunks, self.report, self._files)
+            self.separator = self.separator or CSV_SEPARATOR
         else:
             self.layout, rows = csv_rows(chunks, "\t" if format == "tsv" else None, longest, self.report)
             self.separator = self.separator or CSV_SEPARATOR
@@ -218,14 +239,13 @@ class TableReader:
         return rows
 
     def _check_columns(self, columns: list[str]) -> None:
-        # several columns without a name, as spreadsheets leave them, are allowed: they cannot be selected
-        twice = next((name for name in columns if name and columns.count(name) > 1), None)
+        twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None:
             raise DataError(f"{self.report.source} must name each column once; got {twice!r} twice.")
         self.text_fields = self.text_fields or default_text(columns, self.report.source)
-        wanted = self.text_fields + ([self.tags_field] if self.tags_field is not None else [])
-        for name in wanted:
-            if name not in columns:
+        needed = (self.tags_field, self.id_field if self._needs_id else None)
+        for name in (*self.text_fields, *needed):
+            if name is not None and name not in columns:
                 raise DataError(
                     f"{self.report.source} must have a column {name!r}; got {', '.join(columns)}."
                 )
@@ -238,14 +258,19 @@ class TableReader:
         joined = " ".join(text for text in texts if text)
         if not joined.strip():
             found = found_instead(fields, self.text_fields)
-            self.report.add("no text", place, f"must have text in {in_words(self.text_fields)}; {found}.")
-            return None
-        if missing:
+            kind = "textless" if self._keep_textless else "no text"
+            self.report.add(kind, place, f"must have text in {in_words(self.text_fields)}; {found}.")
+            if not self._keep_textless:
+                return None
+        elif missing:
             self.report.add("missing field", place, f"must have the field {missing[0]!r}; got none.")
         self._note_unread(fields)
         identity = as_text(fields.get(self.id_field)) if self.id_field is not None else None
         if identity is not None:
             self._note_id(identity, place)
+        elif self._needs_id and self.id_field is not None:
+            found = found_instead(fields, [self.id_field])
+            self.report.add("no id", place, f"must have an id in {self.id_field!r}; {found}.")
         tags: list[str] = []
         if self.tags_field is not None:
             self._separators.see(fields.get(self.tags_field))

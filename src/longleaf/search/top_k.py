@@ -100,6 +100,34 @@ def check_threshold(threshold: float | None) -> float | None:
     return None if threshold is None else check_number(threshold, "threshold", low=0, high=LARGEST_GAIN)
 
 
+def least_scores(
+    gain: npt.NDArray[np.float64] | None, min_probability: float, threshold: float | None = None
+) -> float | npt.NDArray[np.float64]:
+    """Return the threshold that leaves out labels whose probability is too small, whatever their gain.
+
+    A score is gain times probability, so each label has a smallest score of its own.
+
+    Parameters
+    ----------
+    gain : array [labels], optional
+        The gain of each label; None if all are 1.
+    min_probability : float
+        From 0 to 1.
+    threshold : float, optional
+        A smallest score for all labels; each label must reach the larger of both.
+
+    Returns
+    -------
+    float or array [labels]
+    """
+    least = check_number(min_probability, "min_probability", low=0, high=1)
+    if gain is None:
+        return max(least, threshold or 0.0)
+    scores = np.maximum(gain * least, threshold or 0.0)
+    # Labels that are worth nothing are never returned; 0 would only keep the search from ending early.
+    return np.where(gain > 0, scores, scores.max(initial=0))
+
+
 def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tuple[Floats, float]:
     """Return the logarithm of each label's smallest score, and a number below all of them.
 

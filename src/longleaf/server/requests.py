@@ -16,7 +16,9 @@ from longleaf.suggest import Query
 
 MALFORMED = 400
 ROWS = ("texts", "vectors")
-OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", "search", "beam", "threshold")
+SETTINGS = ("search", "beam", "threshold", "min_probability")
+"""Fields that `Suggester.query` takes, and checks, as they are."""
+OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", *SETTINGS)
 FIELDS = (*ROWS, *OPTIONS, "explain")
 LARGEST_TAIL = 10
 
@@ -122,7 +124,7 @@ def _numbers(value: Any, name: str, kinds: str) -> npt.NDArray[Any]:
 
 def _query_arguments(body: JsonObject) -> dict[str, Any]:
     """Return the arguments of `Suggester.query`, with checked types."""
-    arguments: dict[str, Any] = {name: body[name] for name in ("search", "beam", "threshold") if name in body}
+    arguments: dict[str, Any] = {name: body[name] for name in SETTINGS if name in body}
     if "tail" in body:
         arguments["tail"] = check_number(body["tail"], "tail", low=0, high=LARGEST_TAIL)
     if "propensity" in body:
