@@ -126,8 +126,12 @@ def test_reliability_counts_every_suggestion_and_its_truth(folder: Path, feature
         off = sum(abs(chance[bucket == b].sum() - right[bucket == b].sum()) for b in range(10)) / len(row)
         number, *shares = rows[f"tail {tail:g}"]
         assert int(number) == len(row)
-        want = [100 * chance.mean(), 100 * right.mean(), 100 * off]
+        brier = np.mean((chance - right) ** 2)
+        want = [100 * chance.mean(), 100 * right.mean(), 100 * off, 100 * brier]
         assert list(map(float, shares)) == pytest.approx(want, abs=0.06)
+        judged = ll.metrics.calibration(Y, top, k=5)
+        assert list(map(float, shares[2:])) == pytest.approx([judged.ece, judged.brier], abs=0.006)
+        assert f"tail {tail:g}: ECE {judged.ece:.1f}" in features, "the plot's legend says it too"
 
 
 def test_nodes_and_labels_gained_are_those_of_the_searches(folder: Path, features: str) -> None:

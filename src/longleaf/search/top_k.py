@@ -33,7 +33,8 @@ class TopK:
     scores : float32 array [rows, k]
         Gain times probability; 0 where the label is -1.
     probabilities : float32 array [rows, k]
-        The probabilities by themselves: exact also where a gain is so small that its score is 0.
+        The probabilities by themselves: exact also where a gain is so small that its score is 0. NaN where
+        a method has none.
     evaluations : int64 array [rows]
         How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
         more for rows that are searched together, which is faster.
