@@ -1,5 +1,6 @@
 """``longleaf report``: one page, whose numbers are those of the library."""
 
+import json
 import re
 from pathlib import Path
 
@@ -245,6 +246,9 @@ def test_texts_are_coloured_by_the_words_that_spoke(folder: Path, texts: str) ->
         one[0].tag in row["subjects"] for one, row in zip(suggested, table(30, new_tag=True), strict=True)
     ]
     assert float(rows["p@1"][1]) == pytest.approx(100 * np.mean(right), abs=0.006)
+    judged_alike = run_well("evaluate", folder / "tagger.ll", folder / "test.jsonl", "--tail", 1, "--json")
+    for name in ("f1@1", "f1@5"):
+        assert float(rows[name][1]) == pytest.approx(json.loads(judged_alike)[name], abs=0.006)
 
 
 def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, features: str, both: str) -> None:
