@@ -261,6 +261,66 @@ def test_a_power_out_of_range_is_refused(power):
         ll.BR(loss="squared-hinge", hinge_power=power).fit(X, ROWS)
 
 
+@pytest.mark.parametrize("estimator", [plt(), ll.BR(n_jobs=1)], ids=["plt", "br"])
+def test_predict_proba_is_probability_for_every_row_and_given_label(estimator):
+    model = estimator.fit(X, Y)
+    rows, labels = (grid.ravel() for grid in np.indices((120, N_LABELS)))
+    every = model.predict_proba(X)
+    assert (every.shape, every.dtype) == ((120, N_LABELS), np.float32)
+    np.testing.assert_array_equal(every.ravel(), model.probability(X, rows, labels))
+    np.testing.assert_array_equal(model.predict_proba(X, [7, 0, 7]), every[:, [7, 0, 7]])
+    assert model.predict_proba(X, []).shape == (120, 0)
+    assert model.predict_proba(X[:0]).shape == (0, N_LABELS)
+    top = model.top_k(X, 1)
+    np.testing.assert_allclose(every.max(axis=1), top.probabilities[:, 0], rtol=1e-5)
+    assert (model.classes_.tolist(), model.classes_.dtype) == (list(range(N_LABELS)), np.int64)
+    assert not hasattr(clone(estimator), "classes_")
+    with pytest.raises(ValueError, match="labels must be at least 0 and below 9; got 9"):
+        model.predict_proba(X, [9])
+
+
+def test_a_row_of_weight_two_gets_the_probabilities_of_a_row_that_comes_twice():
+    tight = ll.BR(n_jobs=1, tolerance=1e-8, max_epochs=5000, weight_bits=32)
+    twice = tight.fit(sp.vstack([X, X[:40]]), np.vstack([Y, Y[:40]])).predict_proba(X)
+    weighted = tight.fit(X, Y, np.repeat([2.0, 1.0], [40, 80])).predict_proba(X)
+    np.testing.assert_allclose(weighted, twice, atol=1e-4)
+    assert np.abs(tight.fit(X, Y).predict_proba(X) - twice).max() > 0.01
+
+
+def test_predict_proba_goes_block_by_block_and_refuses_more_cells_than_fit(monkeypatch):
+    model = plt().fit(X, Y)
+    whole = model.predict_proba(X)
+    monkeypatch.setattr("longleaf.estimator.BLOCK_CELLS", 50)
+    np.testing.assert_array_equal(model.predict_proba(X), whole)
+    monkeypatch.setattr("longleaf.estimator.BLOCK_CELLS", 1)
+    np.testing.assert_array_equal(model.predict_proba(X), whole)
+    monkeypatch.setattr("longleaf.estimator.MOST_CELLS", 120 * N_LABELS - 1)
+    must_say = "labels times the number of rows must be at most 1079; got 9 and 120"
+    with pytest.raises(ValueError, match=must_say):
+        model.predict_proba(X)
+    assert model.predict_proba(X, [0]).shape == (120, 1)
+
+
+def test_a_series_of_label_lists_is_a_list_of_label_lists():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(ROWS, index=range(300, 180, -1))
+    model, other = plt().fit(X, ROWS), plt().fit(X, series)
+    same(model.top_k(X, 3), other.top_k(X, 3))
+    assert other.score(X, series) == model.score(X, ROWS)
+    top = model.top_k(X, 3)
+    assert ll.metrics.evaluate(series, top) == ll.metrics.evaluate(ROWS, top)
+    assert (ll.split_rows(series) == ll.split_rows(ROWS)).all()
+    assert (ll.inverse_propensity(series) == ll.inverse_propensity(ROWS)).all()
+    other.partial_fit(X[:5], series[:5])
+    assert other.n_rows_ == 125
+    arrays = pandas.Series([np.array(row) for row in ROWS])  # as Parquet files are read
+    same(plt().fit(X, arrays).top_k(X, 3), top)
+    grid = GridSearchCV(plt(), {"C": [1.0, 16.0]}, cv=3).fit(X, series)
+    assert grid.best_estimator_.n_rows_ == 120
+    with pytest.raises(ValueError, match="y must hold a list of label numbers for every row; row 0 is 3"):
+        plt().fit(X, pandas.Series([3] * 120))
+
+
 def test_rows_without_labels_and_labels_without_rows_are_fine():
     model = plt().fit(X, [*ROWS[:-1], [N_LABELS + 5]])
     assert model.n_labels_ == N_LABELS + 6

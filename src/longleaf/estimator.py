@@ -41,6 +41,7 @@ from longleaf.weights.files import attributes_from, meta_schema, params_from, pl
 
 _SOLVER = ("tolerance", "max_epochs", "threshold", "bias", "weight_bits")
 
+BLOCK_CELLS = 2**22  # of a dense result: as many are computed at once
 MOST_CELLS = 2**31 - 1  # of a result: beyond this k is a slip, and memory would run out
 
 
@@ -136,7 +137,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         ----------
         X : sparse or dense matrix [rows, features]
             Any dtype and index width; never changed.
-        y : sparse or dense indicator [rows, labels], or list of label lists
+        y : sparse or dense indicator [rows, labels], or list or pandas Series of label lists
             Labels that never occur stay unknown: they get no leaf and are never returned.
         sample_weight : array [rows], optional
             What an error on each row costs, as a multiple of C.
@@ -347,6 +348,46 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             check_threads(self.n_jobs),
         )
         return out
+
+    def predict_proba(self, X: Any, labels: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
+        """Return the probability of every given label for every row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+        labels : int array [given labels], optional
+            Which labels, in the order of the columns; all by default, as in ``classes_``. All labels of many
+            rows are many numbers: `top_k` finds the best ones without computing the others.
+
+        Returns
+        -------
+        float32 array [rows, given labels]
+            As `probability` returns them. Labels do not exclude each other: a row need not sum to 1.
+        """
+        check_is_fitted(self)
+        features = self._check_rows(X)
+        chosen = self.classes_ if labels is None else _check_pairs(labels, self.n_labels_, "labels")
+        n_rows, width = features.n_rows, len(chosen)
+        if n_rows * width > MOST_CELLS:
+            raise ValueError(
+                f"labels times the number of rows must be at most {MOST_CELLS}; got {width} and {n_rows}."
+            )
+        forest, threads = self._prepare().forest, check_threads(self.n_jobs)
+        numbers = chosen.astype(np.int32)
+        out = np.empty((n_rows, width), np.float32)
+        step = max(1, BLOCK_CELLS // max(width, 1))
+        for start in range(0, n_rows if width else 0, step):
+            block = features[start : start + step]
+            row = np.repeat(np.arange(block.n_rows), width)
+            pairs = row, np.tile(numbers, block.n_rows)
+            found = forest.probabilities(*block.csr, block.scale, *pairs, threads)
+            out[start : start + step] = found.reshape(-1, width)
+        return out
+
+    @property
+    def classes_(self) -> npt.NDArray[np.int64]:
+        """The numbers of the labels, 0, 1, …: the columns of `predict` and `predict_proba`."""
+        return np.arange(self.n_labels_)
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
         """Return the top ``k`` labels of each row as a CSR indicator [rows, labels]."""

@@ -284,10 +284,35 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             raise ValueError("keep_records must be true in fit to find similar records; it was false.")
         return suggester.similar(self._matrix([text]), suggester.tags.number(tag), check_count(n, "n"))
 
-    def predict(self, texts: Iterable[str]) -> sp.csr_matrix[np.float32]:
-        """Return the top tags of each text, as many as the estimator's ``k``, as a CSR indicator."""
+    def predict(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the top tags of each text, best first, as many as the estimator's ``k``.
+
+        `transform_tags` turns them into an indicator.
+        """
         check_is_fitted(self)
-        return self.estimator_.predict(self._matrix(texts))
+        labels = self.estimator_.top_k(self._matrix(texts)).labels
+        return [self.classes_[row[row >= 0]].tolist() for row in labels]
+
+    def predict_proba(
+        self, texts: Iterable[str], tags: Iterable[str] | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return the probability of every given tag for every text.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        tags : iterable of str, optional
+            Which tags, also by readable name, in the order of the columns; by default all, as in
+            ``classes_``.
+
+        Returns
+        -------
+        float32 array [texts, given tags]
+            0 for a tag without training rows. Tags do not exclude each other: a row need not sum to 1.
+        """
+        check_is_fitted(self)
+        labels = None if tags is None else self._suggester.tags.numbers(tags, "tags")
+        return self.estimator_.predict_proba(self._matrix(texts), labels)
 
     def score(self, texts: Iterable[str], tags: Iterable[Iterable[str]]) -> float:
         """Return the precision at 1 as a fraction; tags that training never saw cannot be hit."""

@@ -44,7 +44,7 @@ def test_two_dials_of_one_model_are_what_evaluate_says_of_each(folder: Path) -> 
     found = compared(model, model, data, "--tail", 0, "--tail", 1, "--propensity", "0.6,2", "-k", "1,2")
     for side, tail in (("a", 0), ("b", 1)):
         want = evaluated(model, data, "--tail", tail, "--propensity", "0.6,2", "-k", "1,2")
-        for name in ("p@1", "p@2", "ndcg@2", "psp@1", "psp@2"):
+        for name in ("p@1", "p@2", "f1@2", "ndcg@2", "psp@1", "psp@2"):
             assert found["metrics"][name][side] == pytest.approx(want[name])
         assert found["frequency"][side] == want["frequency"]
         for one in want["frequency"]:

@@ -162,6 +162,10 @@ def test_evaluate_agrees_with_the_library_and_counts_unseen_labels(folder: Path,
     unseen = report["frequency"][-1]
     assert (unseen["name"], unseen["labels"], unseen["recall"]) == ("unseen", 1, 0.0)
     assert unseen["share"] > 0
+    assert {"f1@1", "f1@2", "precision@2", "recall@2", "ece@2", "brier@1"} <= set(want)
+    true = int(Y_test.toarray()[:, np.asarray(Y.sum(axis=0)).ravel() == 0].sum())
+    assert report["unseen"] == {"labels": 1, "assignments": true, "recall@1": 0.0, "recall@2": 0.0}
+    assert unseen["assignments"] == true
 
 
 def test_evaluate_takes_the_gains_that_predict_takes(folder: Path, tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_predict_leaves_out_what_is_less_likely_than_wished(folder: Path, dial: 
 
 def test_evaluate_prints_a_table_that_reads_well_when_piped(folder: Path) -> None:
     said = run_well("evaluate", folder / "model.ll", "-", stdin=(folder / "test.txt").read_bytes())
-    for words in ("psp", "@5", "head", "torso", "tail", "unseen", "30 rows"):
+    for words in ("psp", "f1", "ece", "@5", "head", "torso", "tail", "unseen", "30 rows"):
         assert words in said
     assert "\x1b" not in said
 

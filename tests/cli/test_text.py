@@ -246,6 +246,8 @@ def test_evaluate_counts_tags_that_training_never_saw(folder: Path) -> None:
     assert found["recall@5"] < 100  # ten rows have a tag that cannot be hit
     assert found["rows"] == 30
     assert found["frequency"][-1]["max_count"] == 0
+    unseen = {"labels": 1, "assignments": 10, "recall@1": 0.0, "recall@3": 0.0, "recall@5": 0.0}
+    assert found["unseen"] == unseen
     assert found["frequency"][-1]["labels"] == 1
 
 

@@ -118,7 +118,7 @@ def test_standard_input_is_tuned_on_as_well(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "must_say"),
     [
-        (("--metric", "f1@3"), "metric"),
+        (("--metric", "map@3"), "metric"),
         (("-C", "1,0"), "-C must list finite numbers above 0"),
         (("-C", "nan"), "-C"),
         (("--arity", "1"), "--arity must list whole numbers from 2"),

@@ -1,6 +1,7 @@
 """Models of omikuji, PECOS and napkinXC: their own predictions first, then what only longleaf gives."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -149,6 +150,9 @@ def test_without_counts_evaluation_leaves_propensities_out(data, tmp_path):
     said = run_well("evaluate", out, data)
     assert "precision" in said
     assert "propensity" not in said
+    report = json.loads(run_well("evaluate", out, data, "--json"))
+    assert (report["frequency"], report["unseen"]) == ([], None)
+    assert "f1@5" in report
     assert "imported without them" in complaint("evaluate", out, data, "--tail", "1")
     assert "labels_trained   14" in run_well("info", out)
 

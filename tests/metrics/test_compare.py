@@ -28,7 +28,7 @@ def test_both_sides_are_what_evaluate_and_the_frequency_table_say() -> None:
     for side, top in (("a", a), ("b", b)):
         want = evaluate(Y, top, worth, k=(1, 3, 7))
         for at in (1, 3, 7):
-            for name in (f"p@{at}", f"ndcg@{at}", f"psp@{at}"):
+            for name in (f"p@{at}", f"f1@{at}", f"ndcg@{at}", f"psp@{at}"):
                 assert getattr(found[name], side) == pytest.approx(want[name], abs=1e-9)
         for one in frequency_table(Y, top, counts, k=7):
             assert getattr(found[f"{one.name}_recall@7"], side) == pytest.approx(one.recall, abs=1e-9)

@@ -1,4 +1,6 @@
+import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -91,6 +93,53 @@ def test_hand_worked_ranking_metrics():
     assert found["psndcg@2"] == pytest.approx(100 * (4 / (1 + second) + 2 * second) / best)
 
 
+def test_hand_worked_averages_over_documents():
+    # Row 0 has three labels and gets two, one a hit; row 1 has one and gets it alone; row 2 gets nothing.
+    found = evaluate([[0, 2, 3], [1], [4]], [[2, 1, -1], [1, -1, -1], [-1, -1, -1]], k=(1, 3))
+    assert found["precision@3"] == pytest.approx(100 * (1 / 2 + 1 + 0) / 3)
+    assert found["recall@3"] == pytest.approx(100 * (1 / 3 + 1 + 0) / 3)
+    assert found["f1@3"] == pytest.approx(100 * (2 * 1 / (2 + 3) + 2 * 1 / (1 + 1) + 0) / 3)
+    assert found["p@3"] == pytest.approx(100 * (1 / 3 + 1 / 3 + 0) / 3), "p@k divides by k"
+    assert found["f1@1"] == pytest.approx(100 * (2 / (1 + 3) + 1 + 0) / 3)
+
+
+def test_precision_is_p_where_every_row_gets_k_labels():
+    found = evaluate([[0, 2], [1], []], [[2, 1], [0, 1], [0, 2]], k=(1, 2))
+    assert [found["precision@1"], found["precision@2"]] == [found["p@1"], found["p@2"]]
+
+
+def annif_problem(more=()):
+    """The rows that Annif judged, and its figures by limit."""
+    stored = json.loads((Path(__file__).parent / "annif.json").read_text())
+    true, top = stored["true"] + [[] for _ in more], stored["top"] + list(more)
+    width = max(map(len, top))
+    return true, [[*row, *[-1] * (width - len(row))] for row in top], stored
+
+
+def test_averages_over_documents_are_those_of_annif():
+    # The numbers are Annif's own; tests/metrics/annif.json says how they were made.
+    true, top, stored = annif_problem()
+    names = {"precision": "Precision (doc avg)", "recall": "Recall (doc avg)", "f1": "F1 score (doc avg)"}
+    for k, want in stored["annif_by_limit"].items():
+        found = evaluate(true, top, k=int(k))
+        for own, annif in names.items():
+            assert found[f"{own}@{k}"] == pytest.approx(100 * want[annif]), (own, k)
+    found = evaluate(true, top, k=(5, 10))
+    want = stored["annif_by_limit"]["8"]  # no row has more suggestions
+    assert found["f1@5"] == pytest.approx(100 * want["F1@5"])
+    assert found["ndcg@5"] == pytest.approx(100 * want["NDCG@5"], rel=1e-6)  # Annif keeps 32 bits
+    assert found["ndcg@10"] == pytest.approx(100 * want["NDCG@10"], rel=1e-6)
+
+
+def test_annif_gives_rows_without_labels_an_ndcg_of_one_and_here_it_is_zero():
+    true, top, stored = annif_problem(more=[[9, 5, 3, 2], []])
+    want = stored["annif_at_limit_5_with_two_more_rows_without_labels"]
+    found = evaluate(true, top, k=5)
+    assert found["f1@5"] == pytest.approx(100 * want["F1@5"])
+    assert found["precision@5"] == pytest.approx(100 * want["Precision (doc avg)"])
+    assert found["ndcg@5"] == pytest.approx(100 * (want["NDCG@5"] - 2 / 12), rel=1e-6)
+
+
 def test_hand_worked_label_metrics():
     # At 2: label 0 is true once, predicted twice, never hit; 1: once, twice, hit; 2: once, twice, hit.
     found = evaluate([[0, 2], [1], []], [[2, 1], [0, 1], [0, 2]], k=2)
@@ -166,7 +215,7 @@ def test_lists_without_propensities_reach_as_far_as_the_largest_label():
 
 
 def test_keys_are_those_of_the_contract():
-    names = ("p", "recall", "ndcg", "psp", "psrecall", "psndcg")
+    names = ("p", "recall", "ndcg", "precision", "f1", "psp", "psrecall", "psndcg")
     names += ("coverage", "macro_precision", "macro_recall", "macro_f1")
     found = evaluate([[0]], [[0]], [1.0])
     assert list(found) == [f"{name}@{k}" for name in names for k in (1, 3, 5)]
@@ -177,10 +226,10 @@ def test_hand_worked_frequency_table():
     # Ten assignments in training: label 0 has half of them, 0 and 1 have 80 %, 2 and 3 the rest, 4 none.
     counts = [5, 3, 1, 1, 0]
     head, torso, tail, unseen = frequency_table([[0, 2], [0, 1], [4]], [[0, 2], [1, 2], [0, 3]], counts, k=2)
-    assert head == FrequencyBin("head", 1, 5, 5, 40.0, 50.0, 50.0, 100.0)
-    assert torso == FrequencyBin("torso", 1, 3, 3, 20.0, 100.0, 100.0, 100.0)
-    assert tail == FrequencyBin("tail", 2, 1, 1, 20.0, 100.0, pytest.approx(100 / 3), 100.0)
-    assert unseen == FrequencyBin("unseen", 1, 0, 0, 20.0, 0.0, 0.0, 0.0)
+    assert head == FrequencyBin("head", 1, 5, 5, 2, 40.0, 50.0, 50.0, 100.0)
+    assert torso == FrequencyBin("torso", 1, 3, 3, 1, 20.0, 100.0, 100.0, 100.0)
+    assert tail == FrequencyBin("tail", 2, 1, 1, 1, 20.0, 100.0, pytest.approx(100 / 3), 100.0)
+    assert unseen == FrequencyBin("unseen", 1, 0, 0, 1, 20.0, 0.0, 0.0, 0.0)
 
 
 def test_a_bin_is_judged_only_if_a_row_has_one_of_its_labels():
@@ -260,9 +309,12 @@ def test_sums_of_partitions_add_up_to_those_of_all_rows():
     Y = sp.csr_array(rng.random((240, N_LABELS)) < 0.2, dtype=np.float32)
     top = np.stack([rng.permutation(N_LABELS)[:4] for _ in range(240)])
     worth = rng.uniform(1, 9, N_LABELS)
-    whole = RankingSums.of(Y, top, [1, 4], worth, True)
+    top[rng.random(240) < 0.3, 2:] = -1
+    chance = rng.random(top.shape)
+    whole = RankingSums.of(Y, top, [1, 4], worth, True, chance)
     first, second = (
-        RankingSums.of(sp.csr_array(Y[part]), top[part], [1, 4], worth, True)
+        RankingSums.of(sp.csr_array(Y[part]), top[part], [1, 4], worth, True, chance[part])
         for part in (slice(0, 100), slice(100, None))
     )
+    assert {"f1@4", "precision@4", "ece@1", "brier@4"} <= set(whole.figures())
     assert (first + second).figures() == pytest.approx(whole.figures(), rel=1e-12)

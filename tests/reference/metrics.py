@@ -19,6 +19,8 @@ def evaluate(rows, top, inverse_propensity=None, k=(1, 3, 5), normalize=True):
     for at in k:
         for name, value in ranking_metrics(rows, top, lambda label: 1.0, at).items():
             result[f"{name}@{at}"] = 100 * value
+        for name, value in document_metrics(rows, top, at).items():
+            result[f"{name}@{at}"] = 100 * value
         for name, value in label_metrics(rows, top, at).items():
             result[f"{name}@{at}"] = 100 * value
         if inverse_propensity is None:
@@ -53,6 +55,19 @@ def ranking_metrics(rows, top, gain, k):
         ndcg += discounted / ideal
     n = len(rows)
     return {"p": precision / n, "recall": recall / n, "ndcg": ndcg / n}
+
+
+def document_metrics(rows, top, k):
+    """Precision among the labels returned and F1, row by row, averaged over rows."""
+    precision = f1 = 0.0
+    for row, predicted in zip(rows, top, strict=True):
+        returned = [label for label in predicted[:k] if label >= 0]
+        hits = len(set(returned) & set(row))
+        if hits:
+            own, recall = hits / len(returned), hits / len(row)
+            precision += own
+            f1 += 2 * own * recall / (own + recall)
+    return {"precision": precision / len(rows), "f1": f1 / len(rows)}
 
 
 def label_metrics(rows, top, k):
@@ -101,7 +116,7 @@ def frequency_bins(counts):
 
 
 def frequency_table(rows, top, counts, k):
-    """Per bin: name, labels, least and most training rows; share, recall, precision, coverage in percent."""
+    """Per bin: name, labels, least and most training rows, true pairs; then four shares in percent."""
 
     def percent(part, whole):
         return 100 * part / whole if whole else 0.0
@@ -115,5 +130,6 @@ def frequency_table(rows, top, counts, k):
         covered = sum(h > 0 for _, _, h in each)
         inside = [counts[label] for label in labels] or [0]
         figures = (true, all_true), (hits, true), (hits, predicted), (covered, occurring)
-        table.append((name, len(labels), min(inside), max(inside), *(percent(*figure) for figure in figures)))
+        shares = (percent(*figure) for figure in figures)
+        table.append((name, len(labels), min(inside), max(inside), true, *shares))
     return table

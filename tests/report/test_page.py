@@ -1,5 +1,6 @@
 """``longleaf report``: one page, whose numbers are those of the library."""
 
+import json
 import re
 from pathlib import Path
 
@@ -126,8 +127,12 @@ def test_reliability_counts_every_suggestion_and_its_truth(folder: Path, feature
         off = sum(abs(chance[bucket == b].sum() - right[bucket == b].sum()) for b in range(10)) / len(row)
         number, *shares = rows[f"tail {tail:g}"]
         assert int(number) == len(row)
-        want = [100 * chance.mean(), 100 * right.mean(), 100 * off]
+        brier = np.mean((chance - right) ** 2)
+        want = [100 * chance.mean(), 100 * right.mean(), 100 * off, 100 * brier]
         assert list(map(float, shares)) == pytest.approx(want, abs=0.06)
+        judged = ll.metrics.calibration(Y, top, k=5)
+        assert list(map(float, shares[2:])) == pytest.approx([judged.ece, judged.brier], abs=0.006)
+        assert f"tail {tail:g}: ECE {judged.ece:.1f}" in features, "the plot's legend says it too"
 
 
 def test_nodes_and_labels_gained_are_those_of_the_searches(folder: Path, features: str) -> None:
@@ -241,6 +246,9 @@ def test_texts_are_coloured_by_the_words_that_spoke(folder: Path, texts: str) ->
         one[0].tag in row["subjects"] for one, row in zip(suggested, table(30, new_tag=True), strict=True)
     ]
     assert float(rows["p@1"][1]) == pytest.approx(100 * np.mean(right), abs=0.006)
+    judged_alike = run_well("evaluate", folder / "tagger.ll", folder / "test.jsonl", "--tail", 1, "--json")
+    for name in ("f1@1", "f1@5"):
+        assert float(rows[name][1]) == pytest.approx(json.loads(judged_alike)[name], abs=0.006)
 
 
 def test_two_models_stand_side_by_side_with_compared_numbers(folder: Path, features: str, both: str) -> None:

@@ -23,15 +23,53 @@ def tagger():
     return make_tagger()
 
 
-def test_predict_and_transform_tags_share_their_columns(tagger):
+def test_predict_returns_the_tags_that_suggest_does(tagger):
     predicted = tagger.predict(TEXTS)
+    assert predicted == tags_of(tagger.suggest(TEXTS, k=tagger.estimator_.k))
+    assert {type(tag) for row in predicted for tag in row} == {str}
+    assert tagger.predict([]) == []
+
+
+def test_transform_tags_has_the_columns_of_the_classes(tagger):
     truth = tagger.transform_tags(TAGS)
-    assert predicted.shape == truth.shape == (len(TEXTS), len(THINGS))
+    assert truth.shape == tagger.transform_tags(tagger.predict(TEXTS)).shape == (len(TEXTS), len(THINGS))
     assert [sorted(tagger.classes_[truth[[i]].indices]) for i in range(5)] == [sorted(t) for t in TAGS[:5]]
     best = [row[0] for row in tags_of(tagger.suggest(TEXTS, k=1))]
     hits = [tag in tags for tag, tags in zip(best, TAGS, strict=True)]
     assert tagger.score(TEXTS, TAGS) == pytest.approx(np.mean(hits))
     assert tagger.score(TEXTS, TAGS) > 0.9
+
+
+def test_predict_proba_has_a_column_per_given_tag(tagger):
+    every = tagger.predict_proba(TEXTS)
+    assert every.shape == (len(TEXTS), len(THINGS))
+    some = tagger.predict_proba(TEXTS, ["wine", "Olive oil"])  # also by readable name
+    columns = [tagger.classes_.tolist().index(tag) for tag in ("wine", "oil")]
+    np.testing.assert_array_equal(some, every[:, columns])
+    best = tagger.suggest(TEXTS[:5], k=1)
+    assert every[:5].max(axis=1) == pytest.approx([row[0].probability for row in best])
+    with pytest.raises(ValueError, match="'milk'"):
+        tagger.predict_proba(TEXTS, ["milk"])
+
+
+def test_a_series_of_texts_and_one_of_tag_lists_are_texts_and_tags(tagger):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"text": TEXTS, "tags": TAGS}, index=range(200, 200 - len(TEXTS), -1))
+    texts, tags = table["text"], table["tags"]
+    found = ll.Tagger(small()).fit(texts, tags)
+    assert found.suggest(texts) == ll.Tagger(small()).fit(TEXTS, TAGS).suggest(TEXTS)
+    assert found.predict(texts) == tagger.predict(TEXTS)
+    assert found.score(texts, tags) == tagger.score(TEXTS, TAGS)
+    assert (found.transform_tags(tags) != tagger.transform_tags(TAGS)).nnz == 0
+    assert found.predict_proba(texts, pandas.Series(["wine"])).shape == (len(TEXTS), 1)
+    assert found.partial_fit(texts[:3], tags[:3]).refit(texts, tags).estimator_.n_rows_ == len(TEXTS)
+    assert cross_val_score(ll.Tagger(small()), texts, tags, cv=3).shape == (3,)
+    assert ll.TextVectorizer().fit_transform(texts).shape[0] == len(TEXTS)
+    assert ll.tune(texts, tags, ll.Tagger(small()), metric="f1@2", candidates=2).value > 0
+    with pytest.raises(TypeError, match=r"tags\[1\] must be a list of strings; got float"):
+        found.transform_tags(pandas.Series([["oil"], float("nan")]))
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a string; got float"):
+        found.suggest(pandas.Series(["oil", float("nan")]))
 
 
 def test_unseen_tags_are_ignored_added_or_refused(tagger):
@@ -51,7 +89,8 @@ def test_it_clones_pickles_and_works_in_pipelines_and_searches(tagger):
         assert copy.suggest(TEXTS[:3]) == tagger.suggest(TEXTS[:3])
     upper = FunctionTransformer(lambda texts: [text.upper() for text in texts])
     pipeline = Pipeline([("upper", upper), ("tagger", ll.Tagger(small()))]).fit(TEXTS, TAGS)
-    assert (pipeline.predict(TEXTS) != tagger.predict(TEXTS)).nnz == 0
+    assert pipeline.predict(TEXTS) == tagger.predict(TEXTS)
+    assert (pipeline.predict_proba(TEXTS) == tagger.predict_proba(TEXTS)).all()
     grid = {"estimator__C": [0.01, 16.0], "vectorizer": [None, ll.TextVectorizer(ngram_range=(1, 2))]}
     search = GridSearchCV(ll.Tagger(small()), grid, cv=2).fit(TEXTS, TAGS)
     assert search.best_params_["estimator__C"] == 16.0

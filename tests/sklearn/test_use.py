@@ -86,7 +86,7 @@ def test_every_metric_is_a_scorer_whose_propensities_come_from_training(metric):
     expected = evaluate(Y[test], model.top_k(X[test], 2, tail=1.0, propensity=(0.5, 0.4)), worth, k=2)
     scorer = make_scorer(f"{metric}@2", tail=1.0, propensity=(0.5, 0.4))
     assert scorer(model, X[test], Y[test]) == expected[f"{metric}@2"]
-    assert {name.split("@")[0] for name in expected} == set(METRICS)
+    assert {name.split("@")[0] for name in expected} == {*METRICS, "ece", "brier"}, "errors are no scores"
 
 
 def test_the_scorers_dial_and_search_reach_the_model():
@@ -109,9 +109,11 @@ def test_labels_that_training_never_saw_count_against_the_score():
     assert model.inverse_propensity(n_labels=20)[-1] == model.inverse_propensity(n_labels=20).max()
 
 
-@pytest.mark.parametrize("metric", ["p", "p@0", "p@x", "map@5", "", "p@-1"])
+@pytest.mark.parametrize("metric", ["p", "p@0", "p@x", "map@5", "ece@5", "", "p@-1"])
 def test_an_unknown_metric_is_refused(metric):
-    with pytest.raises(ValueError, match=r"metric must be one of p, recall, .*, then @ and k; got '"):
+    with pytest.raises(
+        ValueError, match=r"metric must be one of p, precision, recall, f1, .*, then @ and k; got '"
+    ):
         make_scorer(metric)
 
 
@@ -158,7 +160,7 @@ def test_a_tagger_is_cross_validated_searched_and_put_into_a_pipeline(vectorizer
     grid = GridSearchCV(tagger, {"estimator__C": [1e-4, 4.0]}, cv=3, error_score="raise").fit(WORDS, TAGS)
     assert grid.best_params_ == {"estimator__C": 4.0}
     pipeline = make_pipeline(FunctionTransformer(lower), tagger).fit(WORDS, TAGS)
-    assert pipeline.predict(WORDS).shape == (90, N_LABELS)
+    assert [len(row) for row in pipeline.predict(WORDS)] == [min(pipeline[-1].estimator_.k, N_LABELS)] * 90
     assert make_scorer("p@1")(pipeline, WORDS, TAGS) == pytest.approx(100 * pipeline.score(WORDS, TAGS))
 
 

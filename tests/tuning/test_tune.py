@@ -125,7 +125,9 @@ def test_the_best_third_and_the_start_go_on() -> None:
 # ------------------------------------------------------------ what is chosen
 
 
-@pytest.mark.parametrize(("metric", "tail"), [("p@2", None), ("psp@3", None), ("ndcg@1", 0.5)])
+@pytest.mark.parametrize(
+    ("metric", "tail"), [("p@2", None), ("f1@2", None), ("psp@3", None), ("ndcg@1", 0.5)]
+)
 def test_values_are_those_of_training_and_judging_by_hand(metric: str, tail: float | None) -> None:
     X, Y = data()
     found = tuned(metric=metric, tail=tail, random_state=5)
@@ -244,9 +246,9 @@ def test_binary_relevance_is_tuned_as_well() -> None:
 # ------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize("metric", ["p", "p@0", "p@x", "f1@3", "psp@5 ", 5, "p@10000"])
+@pytest.mark.parametrize("metric", ["p", "p@0", "p@x", "map@3", "psp@5 ", 5, "p@10000"])
 def test_an_unknown_metric_is_refused(metric: Any) -> None:
-    with pytest.raises(ValueError, match="metric must be p@k, ndcg@k or psp@k"):
+    with pytest.raises(ValueError, match="metric must be p@k, f1@k, ndcg@k or psp@k"):
         parse_metric(metric)
 
 

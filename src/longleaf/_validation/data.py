@@ -17,14 +17,20 @@ from longleaf._validation.numbers import MOST_LABELS
 from longleaf._validation.sparse import check_ranges, check_structure
 
 LabelsLike: TypeAlias = Any
-"""Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list of label lists."""
+"""Labels of rows: a SciPy sparse matrix, a dense 2-D array, or a list or pandas Series of label lists."""
 
 _LONGEST_ROW = 1e18  # its square fits a 32-bit float
 
 
 def is_label_lists(Y: LabelsLike) -> bool:
-    """Return whether labels are a list of label lists: arrays of numbers are matrices, Python lists never."""
-    return isinstance(Y, list | tuple) or (isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 1)
+    """Return whether labels are a list of label lists: arrays of numbers are matrices, Python lists never.
+
+    A pandas Series is one too, whatever its index; its rows are taken in their order.
+    """
+    if isinstance(Y, list | tuple):
+        return True
+    is_series = hasattr(Y, "iloc")
+    return getattr(Y, "ndim", None) == 1 and (is_series or (isinstance(Y, np.ndarray) and Y.dtype == object))
 
 
 def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y") -> sp.csr_array:
@@ -37,7 +43,8 @@ def check_labels(Y: LabelsLike, n_labels: int | None = None, *, name: str = "Y")
         invalid. The entries of a sparse matrix may be weights; a dense one must hold whole numbers, because
         fractions are scores or measurements, which the caller must convert to labels, for instance by
         ``Y > 0.5``.
-        A list (or tuple, or array of objects) contains the label numbers of each row, in any order.
+        A list (or tuple, array of objects or pandas Series) contains the label numbers of each row, in any
+        order.
     n_labels : int, optional
         Required number of labels. By default that of a matrix's columns, or for lists the largest label
         plus one.
@@ -199,6 +206,14 @@ class Rows:
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.indptr) - 1
+
+    def __getitem__(self, block: slice) -> Rows:
+        """Return consecutive rows, sharing the data."""
+        start, stop, _ = block.indices(self.n_rows)
+        indptr = self.indptr[start : stop + 1]
+        inside = slice(indptr[0], indptr[-1])
+        data = self.indices[inside], self.data[inside]
+        return Rows(indptr - indptr[0], *data, self.n_features, self.scale[start:stop])
 
     @property
     def csr(self) -> _core.CsrArrays:

@@ -142,7 +142,8 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
         -------
         TopK
             ``labels`` int32 [rows, k] padded with -1; ``scores`` float32, the exponential of the
-            ranking function; ``evaluations`` are the numbers of candidates.
+            ranking function; ``probabilities`` are NaN, as there are none; ``evaluations`` are the
+            numbers of candidates.
         """
         check_is_fitted(self, "means_")
         self._check_settings()  # they may have changed since fit
@@ -159,7 +160,7 @@ class PfastreXML(BaseEstimator):  # type: ignore[misc]
             threads=threads,
         )
         labels, scores, candidates = found
-        return TopK(labels, scores, scores, candidates)  # there are no probabilities
+        return TopK(labels, scores, np.full_like(scores, np.nan), candidates)
 
     def predict(self, X: Any) -> sp.csr_matrix[np.float32]:
         """Return the top ``k`` labels of each row as a CSR indicator [rows, labels]."""

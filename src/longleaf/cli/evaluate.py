@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 NOTHING_TO_FIND = "–"
 """Shown in place of a metric of labels that no evaluated row has: a 0 would look like a failure."""
 NAMES = {
-    "p": "precision",
+    "p": "precision, hits over k",
+    "precision": "precision, hits over suggestions",
     "recall": "recall",
+    "f1": "F1",
     "ndcg": "nDCG",
     "psp": "precision, propensity-scored",
     "psrecall": "recall, propensity-scored",
@@ -42,6 +44,8 @@ NAMES = {
     "macro_precision": "precision, mean over labels",
     "macro_recall": "recall, mean over labels",
     "macro_f1": "F1, mean over labels",
+    "ece": "calibration error (ECE)",
+    "brier": "Brier score",
 }
 
 
@@ -112,14 +116,24 @@ def evaluate(
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:
-        report = {**metrics, "rows": n_rows, "ms_per_row": speed, "frequency": [asdict(b) for b in bins]}
-        _console.print_json(report)
+        about = {"rows": n_rows, "ms_per_row": speed}
+        unseen = _unseen(rows.Y, top, counts, places) if bins else None
+        by_frequency = {"frequency": [asdict(b) for b in bins], "unseen": unseen}
+        _console.print_json({**metrics, **about, **by_frequency})
         return
     console = _console.output()
     console.print(_metric_table(metrics, places))
     if bins:
         console.print(_bin_table(bins, places[-1]))
     console.print(f"{n_rows} rows, {speed:.3g} ms each; all shares in percent")
+
+
+def _unseen(truth: Any, top: Any, counts: Any, places: tuple[int, ...]) -> dict[str, float]:
+    """Return the figures of labels that training never saw."""
+    bins = {at: frequency_table(truth, top, counts, k=at)[-1] for at in places}
+    last = bins[places[-1]]
+    recall = {f"recall@{at}": one.recall for at, one in bins.items()}
+    return {"labels": last.labels, "assignments": last.assignments, **recall}
 
 
 def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
@@ -140,11 +154,12 @@ def _bin_table(bins: list[FrequencyBin], k: int) -> Table:
     from rich.table import Table
 
     table = Table("labels", box=box.SIMPLE_HEAD)
-    for name in ("number", "rows in training", "share", f"recall@{k}", f"precision@{k}", f"coverage@{k}"):
+    found_at_k = (f"{name}@{k}" for name in ("recall", "precision", "coverage"))
+    for name in ("number", "rows in training", "true", "share", *found_at_k):
         table.add_column(name, justify="right")
     for one in bins:
         counts = f"{one.min_count} to {one.max_count}" if one.max_count else "none"
         found = (one.recall, one.precision, one.coverage)
         shares = [f"{share:.1f}" if one.is_judged else NOTHING_TO_FIND for share in found]
-        table.add_row(one.name, str(one.labels), counts, f"{one.share:.1f}", *shares)
+        table.add_row(one.name, str(one.labels), counts, str(one.assignments), f"{one.share:.1f}", *shares)
     return table

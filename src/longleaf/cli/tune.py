@@ -53,7 +53,7 @@ def tune(
         typer.Option("--hold-out", min=0.0, max=0.9, metavar="SHARE", help="Share of DATA to hold out."),
     ] = 0.1,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="M", help="Metric to maximize: p@K, ndcg@K or psp@K.")
+        str, typer.Option("--metric", metavar="M", help="Metric to maximize: p@K, f1@K, ndcg@K or psp@K.")
     ] = "p@5",
     tail: Annotated[
         float | None,

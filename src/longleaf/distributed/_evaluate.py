@@ -8,6 +8,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from longleaf.distributed._predict import features, in_order, keep_model, open_model
+from longleaf.metrics._calibration import probabilities_of
 from longleaf.metrics._hits import check_k, check_problem
 from longleaf.metrics._sums import RankingSums
 from longleaf.training.cluster.run import Run
@@ -85,4 +86,4 @@ def _judge(
     whole = sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
     truth, ranked = check_problem(whole, top, None)
     weights = ranker.inverse_propensity(options["propensity"], n_labels=width)
-    return RankingSums.of(truth, ranked, places, weights, normalize)
+    return RankingSums.of(truth, ranked, places, weights, normalize, probabilities_of(top))

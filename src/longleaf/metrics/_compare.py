@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from longleaf._validation import LabelsLike, check_count, check_number, check_per_label
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.metrics._hits import Floats, Hits, Ints, check_k, check_problem, find_hits, first
-from longleaf.metrics._ranking import best_gains, ndcg_curves, precision_curves, scored_hits
+from longleaf.metrics._ranking import best_gains, f1_curves, ndcg_curves, precision_curves, scored_hits
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ def compare(
     Returns
     -------
     dict of str to Difference
-        ``p@k`` and ``ndcg@k`` for every k; with ``inverse_propensity`` ``psp@k``, normalised; with ``counts``
-        ``head_recall@k``, ``torso_recall@k``, ``tail_recall@k`` and ``unseen_recall@k`` for the largest k.
+        ``p@k``, ``f1@k`` and ``ndcg@k`` for every k; with ``inverse_propensity`` ``psp@k``, normalised; with
+        ``counts`` ``head_recall@k``, ``torso_recall@k``, ``tail_recall@k`` and ``unseen_recall@k`` for the
+        largest k.
 
     Examples
     --------
@@ -137,8 +138,10 @@ def _plain_terms(truth: sp.csr_array, rankings: list[_Ranking], places: list[int
     hits = [one.hits.astype(np.float64) for one in rankings]
     precision = [precision_curves(one) for one in hits]
     ndcg = [ndcg_curves(one, n_true) for one in hits]
+    returned = [(one.labels >= 0).cumsum(axis=1) for one in rankings]
+    f1 = [f1_curves(one.cumsum(axis=1), own, n_true) for one, own in zip(hits, returned, strict=True)]
     terms: dict[str, _Terms] = {}
-    for name, (a, b) in (("p", precision), ("ndcg", ndcg)):
+    for name, (a, b) in (("p", precision), ("f1", f1), ("ndcg", ndcg)):
         terms |= {f"{name}@{at}": _Terms(a[:, at - 1], b[:, at - 1], ones) for at in places}
     return terms
 

@@ -26,8 +26,10 @@ class FrequencyBin:
         Number of labels in the bin.
     min_count, max_count : int
         Fewest and most training rows of a label in it (0 and 0 if it has no labels).
+    assignments : int
+        True assignments of the bin's labels: pairs of an evaluated row and its label.
     share : float
-        Share of the bin's labels in all true assignments (pairs of a row and its label).
+        Share of the bin's labels in all true assignments.
     recall : float
         Share of the bin's true assignments that are among the first k predictions of their row.
     precision : float
@@ -40,6 +42,7 @@ class FrequencyBin:
     labels: int
     min_count: int
     max_count: int
+    assignments: int
     share: float
     recall: float
     precision: float
@@ -91,6 +94,7 @@ def frequency_table(Y_true: LabelsLike, top: Any, counts: npt.ArrayLike, k: int 
                 labels=int(inside.sum()),
                 min_count=int(frequency[inside].min()) if inside.any() else 0,
                 max_count=int(frequency[inside].max()) if inside.any() else 0,
+                assignments=int(true[inside].sum()),
                 share=_percent(true[inside].sum(), true.sum()),
                 recall=_percent(right[inside].sum(), true[inside].sum()),
                 precision=_percent(right[inside].sum(), predicted[inside].sum()),

@@ -53,3 +53,15 @@ def ndcg_curves(gained: Floats, n_true: npt.NDArray[Any]) -> Floats:
     full = np.minimum(place, np.maximum(n_true, 1)[:, None])
     curves: Floats = (gained * discount).cumsum(axis=1) / discount.cumsum()[full - 1]
     return curves
+
+
+def returned_precision_curves(found: npt.NDArray[Any], returned: npt.NDArray[Any]) -> Floats:
+    """Return the share of hits among the labels returned so far; 0 where none is."""
+    curves: Floats = found / np.maximum(returned, 1)
+    return curves
+
+
+def f1_curves(found: npt.NDArray[Any], returned: npt.NDArray[Any], n_true: npt.NDArray[Any]) -> Floats:
+    """Return the F1 of each row from hits and labels returned so far; 0 for a row without labels."""
+    curves: Floats = 2.0 * found / np.maximum(returned + n_true[:, None], 1)
+    return curves

@@ -9,7 +9,7 @@ from longleaf._validation import LabelsLike
 from longleaf.metrics._evaluate import evaluate
 
 METRICS = (
-    *("p", "recall", "ndcg", "psp", "psrecall", "psndcg"),
+    *("p", "precision", "recall", "f1", "ndcg", "psp", "psrecall", "psndcg"),
     *("coverage", "macro_precision", "macro_recall", "macro_f1"),
 )
 
@@ -55,7 +55,8 @@ def make_scorer(
     Parameters
     ----------
     metric : str
-        A metric of `evaluate` and its k: ``"p@1"``, ``"psp@5"``, ``"ndcg@3"``, …
+        A metric of `evaluate` and its k: ``"p@1"``, ``"f1@5"``, ``"psp@5"``, ``"ndcg@3"``, …; not
+        the calibration errors, of which smaller is better.
     tail, search, beam
         How the labels are searched, as in `longleaf.PLT.top_k`.
     propensity : (A, B), optional

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from longleaf.metrics._calibration import CalibrationSums
 from longleaf.metrics._hits import Floats, Hits, Ints, find_hits, first, label_counts
-from longleaf.metrics._ranking import best_gains, ndcg_curves, precision_curves, recall_curves, scored_hits
+from longleaf.metrics._ranking import (
+    best_gains,
+    f1_curves,
+    ndcg_curves,
+    precision_curves,
+    recall_curves,
+    returned_precision_curves,
+    scored_hits,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +36,35 @@ class RankingSums:
         The same for the best ranking, for the metrics that are divided by it.
     counts : dict of int to int64 array [3, labels]
         For each k and label: true rows, predictions, hits.
+    calibration : dict of int to CalibrationSums
+        For each k: the sums over its predictions; empty if the probabilities are not known.
     """
 
     n_rows: int
     curves: dict[str, Floats]
     best: dict[str, Floats]
     counts: dict[int, Ints]
+    calibration: dict[int, CalibrationSums] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, truth: sp.csr_array, labels: Ints, places: Sequence[int], gains: Floats | None, normalize: bool
+        cls,
+        truth: sp.csr_array,
+        labels: Ints,
+        places: Sequence[int],
+        gains: Floats | None,
+        normalize: bool,
+        probabilities: npt.NDArray[Any] | None = None,
     ) -> RankingSums:
-        """Compute the sums from true labels, ranked labels [rows, any], the values of k, and the gains."""
+        """Compute the sums from true labels, ranked labels [rows, any], the values of k, and the gains.
+
+        ``probabilities`` are those of the ranked labels [rows, any], if they are known.
+        """
         labels = first(labels, max(places))
         hits = find_hits(truth, labels)
         n_true = np.diff(truth.indptr)
-        curves, best = _rank_sums(hits.astype(np.float64), n_true), {}
+        curves = _rank_sums(hits.astype(np.float64), n_true) | _returned_sums(hits, labels, n_true)
+        best = {}
         if gains is not None:
             scored = _rank_sums(scored_hits(hits, labels, gains), n_true)
             curves |= {f"ps{name}": curve for name, curve in scored.items()}
@@ -50,7 +72,10 @@ class RankingSums:
                 reached = _rank_sums(best_gains(truth, gains, max(places)), n_true)
                 best = {f"ps{name}": curve for name, curve in reached.items()}
         counts = {at: _count_labels(truth, labels[:, :at], hits[:, :at]) for at in places}
-        return cls(truth.shape[0], curves, best, counts)
+        calibration = {}
+        if probabilities is not None:
+            calibration = {at: _calibrate(labels, hits, probabilities, at) for at in places}
+        return cls(truth.shape[0], curves, best, counts, calibration)
 
     def __add__(self, other: RankingSums) -> RankingSums:
         """Return the sums over the rows of both; missing last labels count as 0."""
@@ -59,6 +84,7 @@ class RankingSums:
             {name: curve + other.curves[name] for name, curve in self.curves.items()},
             {name: curve + other.best[name] for name, curve in self.best.items()},
             {at: _add_counts(count, other.counts[at]) for at, count in self.counts.items()},
+            {at: sums + other.calibration[at] for at, sums in self.calibration.items()},
         )
 
     def figures(self) -> dict[str, float]:
@@ -73,7 +99,11 @@ class RankingSums:
         }
         per_k = {at: _label_means(count) for at, count in self.counts.items()}
         names = next(iter(per_k.values()))
-        return result | {f"{name}@{at}": 100.0 * per_k[at][name] for name in names for at in self.counts}
+        result |= {f"{name}@{at}": 100.0 * per_k[at][name] for name in names for at in self.counts}
+        calibrated = {at: sums.result() for at, sums in self.calibration.items()}
+        for name in ("ece", "brier"):
+            result |= {f"{name}@{at}": getattr(one, name) for at, one in calibrated.items()}
+        return result
 
 
 def _rank_sums(gained: Floats, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
@@ -83,6 +113,21 @@ def _rank_sums(gained: Floats, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
         "recall": recall_curves(gained, n_true).sum(axis=0),
         "ndcg": ndcg_curves(gained, n_true).sum(axis=0),
     }
+
+
+def _returned_sums(hits: Hits, labels: Ints, n_true: npt.NDArray[Any]) -> dict[str, Floats]:
+    """Sum precision among the labels returned, and F1, at 1, 2, …, width over the rows."""
+    found, returned = hits.cumsum(axis=1), (labels >= 0).cumsum(axis=1)
+    return {
+        "precision": returned_precision_curves(found, returned).sum(axis=0),
+        "f1": f1_curves(found, returned, n_true).sum(axis=0),
+    }
+
+
+def _calibrate(labels: Ints, hits: Hits, probabilities: npt.NDArray[Any], k: int) -> CalibrationSums:
+    width = min(k, probabilities.shape[1])
+    given = labels[:, :width] >= 0
+    return CalibrationSums.of(probabilities[:, :width][given], hits[:, :width][given])
 
 
 def _count_labels(truth: sp.csr_array, labels: Ints, hits: Hits) -> Ints:

@@ -41,7 +41,8 @@ class Answer:
         As returned by `longleaf.metrics.evaluate`.
     bins : list of FrequencyBin
     bands : dict of str to (float, float)
-        Bounds of the middle 95 % of bootstrap resamples, for ``p@k``, ``psp@k`` and the recall of each bin.
+        Bounds of the middle 95 % of bootstrap resamples, for ``p@k``, ``f1@k``, ``psp@k`` and the recall of
+        each bin.
     """
 
     tail: float

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from longleaf.metrics import evaluate
 from longleaf.metrics._hits import label_counts
@@ -56,53 +54,12 @@ def recall_by_count(problem: Problem, answers: Sequence[Answer]) -> list[CountBi
     return bins
 
 
-@dataclass(frozen=True)
-class Bucket:
-    """Suggestions of similar probability: the mean probability, and how many of how many were correct."""
-
-    probability: float
-    right: int
-    pairs: int
-
-    @property
-    def share(self) -> float:
-        """The share that was correct."""
-        return self.right / self.pairs
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share by Wilson (1927)."""
-        z, n, share = 1.96, self.pairs, self.share
-        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def probabilities(side: Side, one: Answer) -> Floats:
     """Return the probability of each suggestion [rows, k]; 0 for pads."""
     found = np.zeros(one.labels.shape)
     row, place = np.nonzero(one.ranking.own >= 0)
     found[row, place] = side.model.probability(side.X, row, one.ranking.own[row, place])
     return found
-
-
-def reliability(probability: Floats, right: npt.NDArray[np.bool_], buckets: int = 10) -> list[Bucket]:
-    """Group suggestions into probability buckets of equal width; empty buckets are omitted."""
-    place = np.minimum((probability * buckets).astype(np.int64), buckets - 1)
-    found = []
-    for number in range(buckets):
-        inside = place == number
-        if inside.any():
-            mean = float(probability[inside].mean())
-            found.append(Bucket(mean, int(right[inside].sum()), int(inside.sum())))
-    return found
-
-
-def calibration_error(buckets: Sequence[Bucket]) -> float:
-    """Return the mean distance between probability and correct share over all suggestions, in percent."""
-    pairs = sum(one.pairs for one in buckets)
-    off = sum(one.pairs * abs(one.probability - one.share) for one in buckets)
-    return 100.0 * off / pairs if pairs else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) 
 
 def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
     """Return the most important metrics and the effect of tail on them."""
-    keys = [f"{name}@{at}" for name in ("p", "psp") for at in problem.places]
+    keys = [f"{name}@{at}" for name in ("p", "f1", "psp") for at in problem.places]
     keys += [f"{name}_recall@{problem.k}" for name in ("head", "torso", "tail")]
     content = []
     for study in studies:
@@ -48,9 +48,10 @@ def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int
     return Section(
         "overview",
         "At a glance",
-        "p@k is the share of the first k suggestions that is correct; psp@k gives rare labels more weight, "
-        "as a share of the best possible; recall@k is the share of the true labels that is found. A coloured "
-        "change is clear: its 95 % interval, in small print, excludes 0.",
+        "p@k is the share of the first k suggestions that is correct; f1@k, averaged over rows, also counts "
+        "true labels that are missed; psp@k gives rare labels more weight, as a share of the best possible; "
+        "recall@k is the share of the true labels that is found. A coloured change is clear: its 95 % "
+        "interval, in small print, excludes 0.",
         body=join(content),
     )
 

@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from longleaf.metrics import Calibration
 from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.report import canvas
 from longleaf.report.answers import Answer
 from longleaf.report.canvas import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PURPLE
-from longleaf.report.measures import Bucket, Cost, CountBin, LabelChange
+from longleaf.report.measures import Cost, CountBin, LabelChange
 from longleaf.report.problem import Floats, Ints
 
 BIN_COLOURS = (BLUE, PURPLE, ORANGE)
@@ -90,15 +91,15 @@ def count_recall(bins: Sequence[CountBin], tails: Sequence[float], k: int) -> Ax
     return axes
 
 
-def reliability(series: Mapping[str, Sequence[Bucket]], title: str) -> Axes:
-    """Draw how often suggestions of a given probability are correct, with Wilson intervals."""
+def reliability(series: Mapping[str, Calibration], title: str) -> Axes:
+    """Draw how often suggestions of a given probability are correct, with Wilson intervals and ECE."""
     axes = canvas.new_axes(title, "predicted probability", "share correct")
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     colours = (BLUE, ORANGE) if len(series) == 2 else BIN_COLOURS
-    for (label, buckets), colour in zip(series.items(), colours, strict=False):
-        x, y = [one.probability for one in buckets], [one.share for one in buckets]
-        axes.plot(x, y, color=colour, label=label, linewidth=1.1)
-        for one in buckets:
+    for (label, found), colour in zip(series.items(), colours, strict=False):
+        x, y = [one.probability for one in found.bins], [one.share for one in found.bins]
+        axes.plot(x, y, color=colour, label=f"{label}: ECE {found.ece:.1f}", linewidth=1.1)
+        for one in found.bins:
             low, high = one.interval
             axes.plot([one.probability] * 2, [low, high], color=colour, linewidth=0.9, alpha=0.6)
             filled = one.pairs >= FEW

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.axes import Axes
 
-from longleaf.metrics import FrequencyBin
+from longleaf.metrics import Calibration, FrequencyBin
 from longleaf.report import canvas, plots
 from longleaf.report.markup import NOTHING_TO_FIND, Html, folded, join, table, tag
-from longleaf.report.measures import Bucket, calibration_error
 from longleaf.report.problem import Floats, Problem
 from longleaf.report.study import Study
 
@@ -166,14 +165,16 @@ def reliability(problem: Problem, studies: Sequence[Study]) -> Section:
         ),
     ]
     rows = [
-        (f"{study.letter} {name}".strip(), *_calibration(buckets))
+        (f"{study.letter} {name}".strip(), *_calibration(found))
         for study in studies
-        for name, buckets in (study.by_dial | study.by_bin).items()
+        for name, found in (study.by_dial | study.by_bin).items()
     ]
-    headings = ("suggestions", "number", "mean probability, %", "correct, %", "error, points")
+    headings = ("suggestions", "number", "mean probability, %", "correct, %", "ECE, points", "Brier, %")
     lead = (
-        "A threshold or an expected gain is only as good as the probabilities. The last column is the mean "
-        "distance between the probability of suggestions and the share of them that is correct."
+        "A threshold or an expected gain is only as good as the probabilities. ECE, the expected calibration "
+        "error, is the mean distance between the probability of suggestions and the share of them that is "
+        "correct, in ten bins of equal width; the Brier score is the mean squared error of the "
+        "probabilities. Both are better if smaller."
     )
     return Section(
         "reliability", "Are the probabilities calibrated?", lead, drawn, table("calibration", headings, rows)
@@ -288,9 +289,9 @@ def _banded(value: float, band: tuple[float, float]) -> Html:
     return Html(f"{value:.2f} " + tag("small", f"{low:.1f} to {high:.1f}"))
 
 
-def _calibration(buckets: Sequence[Bucket]) -> tuple[str, ...]:
-    """Return the number of suggestions, their mean probability, the share of correct ones and the error."""
-    pairs = max(sum(one.pairs for one in buckets), 1)
-    predicted = 100.0 * sum(one.pairs * one.probability for one in buckets) / pairs
-    right = 100.0 * sum(one.right for one in buckets) / pairs
-    return f"{pairs:,}", f"{predicted:.1f}", f"{right:.1f}", f"{calibration_error(buckets):.2f}"
+def _calibration(found: Calibration) -> tuple[str, ...]:
+    """Return the number of suggestions, mean probability, share of correct ones, ECE and Brier score."""
+    pairs = max(found.pairs, 1)
+    predicted = 100.0 * sum(one.pairs * one.probability for one in found.bins) / pairs
+    right = 100.0 * sum(one.right for one in found.bins) / pairs
+    return f"{found.pairs:,}", f"{predicted:.1f}", f"{right:.1f}", f"{found.ece:.2f}", f"{found.brier:.2f}"

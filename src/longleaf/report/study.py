@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longleaf.metrics import Calibration
+from longleaf.metrics._calibration import CalibrationSums
 from longleaf.metrics._frequency import BINS
 from longleaf.report import measures
 from longleaf.report.answers import TAILS, Answer, answer
@@ -29,7 +31,7 @@ class Study:
         For increasing values of tail, from 0 to 1.
     count_bins : list of CountBin
         Recall by training rows, for the answers of ``shown``.
-    by_dial, by_bin : dict of str to list of Bucket
+    by_dial, by_bin : dict of str to Calibration
         Reliability of the suggestions at tail 0 and 1, and of both together for head, torso and tail.
     costs : dict of str to Cost
         The cost of single rows at tail 0 and 1.
@@ -43,8 +45,8 @@ class Study:
     letter: str
     answers: list[Answer]
     count_bins: list[measures.CountBin]
-    by_dial: dict[str, list[measures.Bucket]]
-    by_bin: dict[str, list[measures.Bucket]]
+    by_dial: dict[str, Calibration]
+    by_bin: dict[str, Calibration]
     costs: dict[str, measures.Cost]
     changes: list[measures.LabelChange]
     hardest: list[measures.HardLabel]
@@ -102,7 +104,7 @@ def make_study(
     return study
 
 
-Reliability = dict[str, list[measures.Bucket]]
+Reliability = dict[str, Calibration]
 
 
 def _reliabilities(
@@ -112,7 +114,7 @@ def _reliabilities(
     by_dial, labels, probability, hits = {}, [], [], []
     for one in (plain, rare):
         found, given = measures.probabilities(side, one), one.labels >= 0
-        by_dial[f"tail {one.tail:g}"] = measures.reliability(found[given], one.hits[given])
+        by_dial[f"tail {one.tail:g}"] = CalibrationSums.of(found[given], one.hits[given]).result()
         if one is rare:  # skip what tail 0 also suggested
             given = given & ~(one.labels[:, :, None] == plain.labels[:, None, :]).any(axis=2)
         labels.append(one.labels[given])
@@ -121,7 +123,7 @@ def _reliabilities(
     bins = problem.bins[np.concatenate(labels)]
     every, right = np.concatenate(probability), np.concatenate(hits)
     by_bin = {
-        name: measures.reliability(every[bins == number], right[bins == number])
+        name: CalibrationSums.of(every[bins == number], right[bins == number]).result()
         for number, name in enumerate(BINS[:3])
         if (bins == number).any()
     }

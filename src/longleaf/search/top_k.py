@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from longleaf._validation import check_number, check_per_label
+from longleaf._validation import check_choice, check_count, check_number, check_per_label
 from longleaf.propensity import inverse_propensity_from_counts
 
 Floats = npt.NDArray[np.float32]
 
 SEARCHES = ("exact", "beam")
 ENSEMBLES = ("mean", "union")
+VALUES = ("probability", "score")
 LARGEST_GAIN = 1e38
 """A score must fit a 32-bit float."""
 NONE = np.zeros(0, np.float32)
@@ -33,7 +35,8 @@ class TopK:
     scores : float32 array [rows, k]
         Gain times probability; 0 where the label is -1.
     probabilities : float32 array [rows, k]
-        The probabilities by themselves: exact also where a gain is so small that its score is 0.
+        The probabilities by themselves: exact also where a gain is so small that its score is 0. NaN where
+        a method has none.
     evaluations : int64 array [rows]
         How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
         more for rows that are searched together, which is faster.
@@ -52,6 +55,77 @@ class TopK:
     def concatenate(cls, blocks: Sequence[TopK]) -> TopK:
         """Join the answers for consecutive blocks of rows."""
         return cls(*(np.concatenate([getattr(one, f.name) for one in blocks]) for f in fields(cls)))
+
+    def to_frame(self, classes: npt.ArrayLike | None = None, ids: Iterable[Any] | None = None) -> Any:
+        """Return a pandas DataFrame with a line per label; requires the extra ``pandas``.
+
+        Parameters
+        ----------
+        classes : array [labels], optional
+            What each label is called, such as the ``classes_`` of a `longleaf.Tagger`.
+        ids : iterable [rows], optional
+            What each row is called.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``row`` (the number from 0; with ``ids`` it is ``id``), ``rank`` (from 1), ``label`` (with
+            ``classes`` it is ``tag``), ``score`` and ``probability``. A row without labels has no line.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "TopK.to_frame needs the extra pandas, which is not installed: "
+                "pip install 'longleaf[pandas]'."
+            ) from None
+        row, place = np.nonzero(self.labels >= 0)
+        label = self.labels[row, place]
+        columns: dict[str, Any] = {"row": row}
+        if ids is not None:
+            names = list(ids)
+            if len(names) != len(self.labels):
+                raise ValueError(f"ids must have {len(self.labels)} entries, one per row; got {len(names)}.")
+            columns = {"id": [names[one] for one in row.tolist()]}
+        columns["rank"] = place + 1
+        if classes is None:
+            columns["label"] = label
+        else:
+            tags = np.asarray(classes)
+            self._check_width(len(tags), "classes must have an entry for every label")
+            columns["tag"] = tags[label]
+        columns["score"], columns["probability"] = self.scores[row, place], self.probabilities[row, place]
+        return pandas.DataFrame(columns)
+
+    def to_csr(self, n_labels: int, values: str = "probability") -> sp.csr_array:
+        """Return the probabilities or scores as a sparse matrix, without the order.
+
+        Parameters
+        ----------
+        n_labels : int
+            The number of columns, such as the ``n_labels_`` of the model.
+        values : {"probability", "score"}
+
+        Returns
+        -------
+        csr_array of float32 [rows, n_labels]
+            With an entry for every label returned, also where its value is 0, sorted by column.
+        """
+        self._check_width(check_count(n_labels, "n_labels", low=0), "n_labels must include every label")
+        check_choice(values, "values", VALUES)
+        found = self.probabilities if values == "probability" else self.scores
+        given = self.labels >= 0
+        ends = np.append(0, given.sum(axis=1).cumsum())
+        matrix: sp.csr_array = sp.csr_array(
+            (found[given], self.labels[given], ends), shape=(len(self.labels), n_labels)
+        )
+        matrix.sort_indices()
+        return matrix
+
+    def _check_width(self, width: int, must: str) -> None:
+        largest = int(self.labels.max(initial=-1))
+        if largest >= width:
+            raise ValueError(f"{must}; got {width}, and the largest label is {largest}.")
 
 
 def resolve_gain(

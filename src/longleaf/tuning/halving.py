@@ -20,7 +20,7 @@ from longleaf.propensity import inverse_propensity_from_counts
 from longleaf.training.trees import logger
 from longleaf.tuning.candidates import Settings
 
-METRIC = re.compile(r"(p|ndcg|psp)@([1-9]\d{0,3})")
+METRIC = re.compile(r"(p|f1|ndcg|psp)@([1-9]\d{0,3})")
 
 Labels = npt.NDArray[np.int32]
 Report = Callable[["Trial"], None]
@@ -57,7 +57,7 @@ def parse_metric(metric: str) -> tuple[str, int]:
     """Parse ``psp@5`` as ``("psp", 5)``."""
     match = METRIC.fullmatch(metric) if isinstance(metric, str) else None
     if match is None:
-        raise ValueError(f"metric must be p@k, ndcg@k or psp@k, as in psp@5; got {metric!r}.")
+        raise ValueError(f"metric must be p@k, f1@k, ndcg@k or psp@k, as in psp@5; got {metric!r}.")
     return match[1], int(match[2])
 
 

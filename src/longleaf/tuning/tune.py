@@ -114,7 +114,7 @@ def tune(
     dev : (X, Y), optional
         The development rows. By default, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
     metric : str
-        ``p@k``, ``ndcg@k`` or ``psp@k``, for instance ``psp@5``.
+        ``p@k``, ``f1@k``, ``ndcg@k`` or ``psp@k``, for instance ``psp@5``.
     tail : float, optional
         The tail of the predictions; by default 1 for ``psp@k`` and 0 for the others.
     space : mapping of str to list, optional
