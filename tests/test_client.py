@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import pytest
 
 import longleaf as ll
 from tests.helpers.serving import Running, make_tagger, serving
+from tests.server.records import RECORDS, make_record_tagger
 
 httpx = pytest.importorskip("httpx", reason="needs the extra serve")
 
@@ -64,6 +66,62 @@ def test_both_clients_suggest_what_the_tagger_does(
             return await client.suggest(iter(TEXTS), k=2, **options)
 
     assert plain(asyncio.run(ask())) == wanted
+
+
+@pytest.fixture(scope="module")
+def record_tagger() -> ll.Tagger:
+    return make_record_tagger()
+
+
+@pytest.fixture(scope="module")
+def record_service(record_tagger: ll.Tagger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    path = tmp_path_factory.mktemp("records") / "tagger.ll"
+    record_tagger.save(path)
+    with serving(path) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "options", [{"k": 2}, {"k": "auto"}, {"k": "auto", "max_k": 1}, {"explain": True}], ids=str
+)
+def test_both_clients_take_records(
+    record_service: Running, record_tagger: ll.Tagger, options: dict[str, Any]
+) -> None:
+    records = [MappingProxyType(record) for record in RECORDS]  # any mapping, not only a dict
+    wanted = plain(record_tagger.suggest(RECORDS, **options))
+    with ll.Client(record_service.url, batch=3) as client:
+        assert plain(client.suggest(records, **options)) == wanted
+        explained = client.explain(records[0], "1264")
+        assert client.model()["fields"] == list(explained["spans"]) == ["title", "text"]
+
+    async def ask() -> tuple[list[list[Any]], dict[str, Any]]:
+        async with ll.AsyncClient(record_service.url, batch=3) as client:
+            return await client.suggest(iter(records), **options), await client.explain(records[0], "1264")
+
+    answer, explained_too = asyncio.run(ask())
+    assert plain(answer) == wanted
+    assert explained_too == explained
+
+
+def test_a_data_frame_is_a_record_per_row(record_service: Running, record_tagger: ll.Tagger) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"year": [2004, 2005], "title": ["olive oil", float("nan")], "text": ["cod", "wheat"]}
+    )
+    with ll.Client(record_service.url) as client:
+        assert plain(client.suggest(frame)) == plain(record_tagger.suggest(frame))
+
+
+def test_a_single_record_is_not_a_list_of_texts(record_service: Running) -> None:
+    with ll.Client(record_service.url) as client:
+        with pytest.raises(TypeError, match="must be an iterable of strings; got a single dict"):
+            client.suggest(RECORDS[0])
+        with pytest.raises(
+            ValueError, match=r"texts\[1\] must have one of the fields title, text; got author"
+        ):
+            client.suggest([RECORDS[0], {"author": "a"}])
+        with pytest.raises(ValueError, match=r"text\['title'\] must be a string, a list of strings or null"):
+            client.explain(cast(Any, {"title": 7}), "1264")
 
 
 def test_a_matrix_is_sent_as_vectors(service: Running, tagger: ll.Tagger) -> None:

@@ -157,6 +157,14 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
     node_indptr, node_rows = _core.node_rows(y_indptr, y_indices, LABELS, tree.first_child, tree.label)
     costs = np.ones(tree.n_nodes, np.float32)
     none = np.zeros(0, np.float32)
+    slope, offset = np.ones(LABELS, np.float32), np.zeros(LABELS, np.float32)
+    maps = {"map_slope": slope, "map_offset": offset} | {
+        "override_indptr": np.arange(ROWS + 1),
+        "override_labels": np.zeros(ROWS, np.int32),
+        "override_slope": np.ones(ROWS, np.float32),
+        "override_offset": np.zeros(ROWS, np.float32),
+    }
+    bounds = {"map_bounds": forest.score_bounds(none, slope, offset)}
     centroids = _core.label_centroids(
         *rows.csr, FEATURES, rows.scale, by_label.indptr.astype(np.int64), by_label.indices, 1
     )
@@ -194,11 +202,13 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
             forest.top_k,
             scaled
             | {"k": 2, "beam": 0, "union_rule": False, "log_gain": none, "log_bounds": none}
-            | {"log_threshold": none, "log_floor": -np.inf, "threads": 1},
+            | {"log_threshold": none, "log_floor": -np.inf, "threads": 1}
+            | maps
+            | bounds,
         ),
         "probabilities": (
             forest.probabilities,
-            scaled | {"rows": np.arange(3), "labels": np.arange(3, dtype=np.int32), "threads": 1},
+            scaled | {"rows": np.arange(3), "labels": np.arange(3, dtype=np.int32), "threads": 1} | maps,
         ),
         "regroup_chunks": (
             forest.regroup_chunks,

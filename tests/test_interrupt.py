@@ -125,10 +125,19 @@ words = " ".join(f"{number:07d}" for number in rng.integers(0, 10**7, 100_000))
 """,
         "ll.TextVectorizer(analyzer='char_wb', ngram_range=(2, 7), n_jobs=1).fit([words] * 20)",
     ),
+    "finding names in texts": (
+        """
+from longleaf.text.phrases import PhraseIndex
+
+index = PhraseIndex(["a b " * n for n in range(1, 1000)], range(999))
+""",
+        "index.find([['a b ' * 1_000_000]] * 5)",
+    ),
     "sorting terms": (
         """
 vectorizer = ll.TextVectorizer(n_jobs=1)
-counter = vectorizer._count(["".join(f"{'a' * 30}{i:05d} " for i in range(10_000))], None, False)
+texts = vectorizer._begin(["".join(f"{'a' * 30}{i:05d} " for i in range(10_000))])
+counter = vectorizer._count(texts, None, False)
 counter.merge()
 ids = rng.integers(0, 10_000, 20_000_000).astype(np.uint32)
 """,

@@ -6,14 +6,13 @@ import copy
 import io
 import json
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import longleaf as ll
 from longleaf.io.storage import folder_bytes, load_folder
-from longleaf.io.tables import read_table
+from longleaf.io.tables import Record, read_table
 from tests.helpers.storage import replace_array
 from tests.helpers.tagging import TAGS, TEXTS, make_tagger, small
 
@@ -49,7 +48,7 @@ def test_a_training_text_is_most_similar_to_itself(tagger):
 
 
 def test_the_similarity_is_the_cosine_of_tf_idf(tagger):
-    X = ll.TextVectorizer().fit_transform(TEXTS)
+    X = ll.TextVectorizer.for_tags().fit_transform(TEXTS)
     cosines = (X @ tagger.vectorizer_.transform([TEXT]).T).toarray().ravel()
     for one in tagger.similar(TEXT, "wine", n=10):
         assert one.similarity == pytest.approx(cosines[int(one.id)], abs=0.01)
@@ -77,7 +76,7 @@ def test_what_cannot_be_similar_is_said(tagger):
         make_tagger().similar(TEXT, "oil")
     with pytest.raises(ValueError, match="tag must name tags that occur in training; 'tea' does not"):
         tagger.similar(TEXT, "tea")
-    with pytest.raises(TypeError, match="text must be a string; got list"):
+    with pytest.raises(TypeError, match="text must be a string or a record of fields; got list"):
         tagger.similar([TEXT], "oil")
     with pytest.raises(ValueError, match="n must be at least 1; got 0"):
         tagger.similar(TEXT, "oil", n=0)
@@ -89,12 +88,13 @@ def test_fitting_again_without_records_drops_them(tagger):
     assert again.records_ is None
 
 
-def test_other_vectorizers_and_generators_keep_records_too(tagger):
+def test_other_vectorizers_and_generators_keep_records_too():
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     other = ll.Tagger(small(), TfidfVectorizer(sublinear_tf=True), keep_records=True)
     other.fit((text for text in TEXTS), TAGS)
-    assert [one.id for one in other.similar(TEXT, "oil")] == [one.id for one in tagger.similar(TEXT, "oil")]
+    words = ll.Tagger(small(), ll.TextVectorizer(), keep_records=True).fit(TEXTS, TAGS)
+    assert [one.id for one in other.similar(TEXT, "oil")] == [one.id for one in words.similar(TEXT, "oil")]
 
 
 # ------------------------------------------------------------ ids and titles
@@ -122,12 +122,7 @@ def test_records_go_by_their_ids_or_else_by_their_rows_in_the_table():
 
 
 def test_the_title_of_a_record_with_fields_is_the_first_of_them():
-    rows = [
-        SimpleNamespace(
-            id=name, row=0, tags=[name], text=f"{name} x", fields={"title": name, "text": "x" * 300}
-        )
-        for name in ("olive", "wine")
-    ]
+    rows = [Record(name, {"title": name, "text": "x" * 300}, [name], 0) for name in ("olive", "wine")]
     tagger = ll.Tagger(small(), keep_records=True).fit_records(rows)
     assert tagger.similar("olive", "olive")[0].title == "olive"
 
@@ -180,7 +175,7 @@ def test_training_again_keeps_the_rows_that_it_is_given(tagger):
 
 def test_records_are_saved_and_mapped_and_older_models_have_none(tagger, tmp_path):
     tagger.save(tmp_path / "kept.ll")
-    make_tagger().save(tmp_path / "plain.ll")
+    ll.Tagger(small()).fit(TEXTS, TAGS).save(tmp_path / "plain.ll")
     again, plain = ll.load(tmp_path / "kept.ll", verify=True), ll.load(tmp_path / "plain.ll")
     assert again.keep_records
     assert again.explain(TEXT, "oil") == tagger.explain(TEXT, "oil")

@@ -16,6 +16,7 @@ from longleaf.datasets import make_hierarchy
 from longleaf.io import store as store_files
 from tests.helpers.commands import complaint, run, run_well
 from tests.helpers.data import LAWS
+from tests.helpers.same import same_arrays
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +136,40 @@ def test_a_store_trains_to_the_same_bits_as_its_file(rows: Path, tmp_path: Path)
     assert judged[0] == judged[1]
 
 
-def test_texts_are_converted_with_their_words_and_tags(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--max-features", 2000),
+        ("--text", "title", "--text", "text", "--field", "title=2", "--chars", "none", "--min-df", 2),
+        ("--text", "title", "--hash", 4096),
+    ],
+)
+def test_texts_are_converted_with_their_words_and_tags(tmp_path: Path, words: tuple[object, ...]) -> None:
     options = ("--trees", 1, "--arity", 4)
-    run_well("convert", LAWS, "-o", tmp_path / "store", "--max-features", 2000)
+    run_well("convert", LAWS, "-o", tmp_path / "store", *words)
     run_well("train", tmp_path / "store", "-o", tmp_path / "store.ll", *options)
-    run_well("train", LAWS, "-o", tmp_path / "table.ll", "--max-features", 2000, *options)
+    run_well("train", LAWS, "-o", tmp_path / "table.ll", *words, *options)
+    same_arrays(tmp_path / "store.ll", tmp_path / "table.ll")
     mine, want = ll.load(tmp_path / "store.ll"), ll.load(tmp_path / "table.ll")
     texts = ["olive oil from Spain", "air transport", ""]
     assert mine.suggest(texts) == want.suggest(texts)
     assert mine.fields_ == want.fields_
+    assert mine.vectorizer_.get_params() == want.vectorizer_.get_params()
     assert mine.origin_["data_digest"] == want.origin_["data_digest"]
     said = complaint("train", tmp_path / "store", "-o", tmp_path / "x.ll", "--text", "title")
     assert "--text needs a table of texts" in said
+
+
+def test_names_for_a_store_are_displayed_and_that_is_said(tmp_path: Path) -> None:
+    rows = [{"text": f"law {n} on oil", "tags": ["a", "b"][n % 2]} for n in range(20)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "names.tsv").write_text("a\tOil\n")
+    run_well("convert", tmp_path / "t.jsonl", "-o", tmp_path / "s")
+    train = ("train", tmp_path / "s", "--names", tmp_path / "names.tsv", "-o", tmp_path / "m.ll")
+    assert "names are only displayed; a store has no texts to find them in" in run(*train).stderr
+    tagger = ll.load(tmp_path / "m.ll")
+    assert {one.name for one in tagger.suggest(["oil"])[0]} == {"Oil", "b"}
+    assert tagger.fusion_ is None
 
 
 def test_tables_are_converted_as_the_first_of_them_is_read(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def tagger():
 
 
 def test_a_tagger_is_its_vectorizer_and_its_estimator(tagger):
-    X = ll.TextVectorizer().fit_transform(TEXTS)
+    X = ll.TextVectorizer.for_tags().fit_transform(TEXTS)
     order = sorted(THINGS)
     Y = [[order.index(tag) for tag in row] for row in TAGS]
     model = small().fit(X, Y)

@@ -22,6 +22,7 @@ LEVELS = (
     ("tuning", "importing", "models", "planning", "store"),
     ("tagger",),
     ("suggest", "_tagger_files"),
+    ("fusion",),
     ("explain", "baselines"),
     ("plt", "br"),
     ("estimator",),

@@ -134,6 +134,7 @@ void py_check_csr(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64
                   bool in_order = false);
 
 void bind_baselines(nb::module_& m);
+void bind_phrases(nb::module_& m);
 void bind_search(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_train(nb::module_& m);

@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   m.doc() = "longleaf's native kernels";
   m.def("simd", [] { return std::string(longleaf::kernels().name); });
   longleaf::python::bind_baselines(m);
+  longleaf::python::bind_phrases(m);
   longleaf::python::bind_search(m);
   longleaf::python::bind_text(m);
   longleaf::python::bind_train(m);

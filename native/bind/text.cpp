@@ -1,15 +1,14 @@
 // Counting words, as Python calls it.
-#include "bind/bind.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <utility>
 
+#include "bind/texts.h"
+#include "text/stem_table.h"
 #include "text/text.h"
 
 namespace longleaf::python {
@@ -18,11 +17,6 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
-
-template <class T>
-std::span<const T> span_of(const In<T>& view) {
-  return {view.data(), view.size()};
-}
 
 template <class T>
 Array<T> give_away(std::unique_ptr<T[]> data, std::size_t size) {
@@ -42,26 +36,6 @@ void check_ids(const In<std::uint32_t>& ids, std::size_t end) {
     throw nb::value_error("ids must be those of terms that were counted.");
 }
 
-// Borrowed UTF-8 of strings that are ASCII, and of bytes, which must be UTF-8 already.
-std::vector<std::string_view> borrow_texts(const nb::list& texts) {
-  std::vector<std::string_view> views;
-  views.reserve(texts.size());
-  for (nb::handle text : texts) {
-    Py_ssize_t size = 0;
-    char* bytes = nullptr;
-    const char* data = nullptr;
-    if (PyBytes_Check(text.ptr())) {
-      PyBytes_AsStringAndSize(text.ptr(), &bytes, &size);
-      data = bytes;
-    } else {
-      data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-    }
-    if (data == nullptr) throw nb::python_error();
-    views.emplace_back(data, static_cast<std::size_t>(size));
-  }
-  return views;
-}
-
 }  // namespace
 
 void bind_text(nb::module_& m) {
@@ -79,33 +53,68 @@ void bind_text(nb::module_& m) {
           nb::arg("bytes").noconvert(), nb::arg("offsets").noconvert())
       .def("__len__", &Vocabulary::size);
 
+  m.def(
+      "distinct_words",
+      [](const nb::list& texts, const In<std::uint32_t>& characters) {
+        if (characters.size() != kCodePoints) throw nb::value_error("characters must have 1114112 entries.");
+        const auto views = borrow_texts(texts);
+        Vocabulary words;
+        run_watched(total_bytes(views),
+                    [&](Work& work) { work.run([&] { words = distinct_words(views, span_of(characters), work); }); });
+        nb::list found;
+        for (std::uint32_t id = 0; id < words.size(); ++id) found.append(nb::bytes(words[id].data(), words[id].size()));
+        return found;
+      },
+      nb::arg("texts"), nb::arg("characters").noconvert());
+
+  nb::class_<StemTable>(m, "StemTable")
+      .def(
+          "__init__",
+          [](StemTable* self, const nb::list& words, const nb::list& stems, In<std::uint32_t> languages) {
+            std::vector<std::vector<std::string_view>> by_language;
+            for (nb::handle own : stems) by_language.push_back(borrow_texts(nb::cast<nb::list>(own)));
+            new (self) StemTable(borrow_texts(words), by_language, span_of(languages));
+          },
+          nb::arg("words"), nb::arg("stems"), nb::arg("languages").noconvert())
+      .def("__len__", &StemTable::n_records);
+
   nb::class_<TextCounter>(m, "TextCounter")
       .def(
           "__init__",
           [](TextCounter* self, In<std::uint32_t> characters, int analyzer, Pair ngrams, Pair extra_ngrams,
-             std::uint32_t hashing, std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows) {
+             std::uint32_t hashing, std::uint32_t fields, std::shared_ptr<const Vocabulary> fixed, int n_threads,
+             bool keep_rows) {
+            if (fields < 1) throw nb::value_error("fields must be at least 1.");
             if (characters.size() != kCodePoints) throw nb::value_error("characters must have 1114112 entries.");
-            const TextOptions options{
-                Analyzer(analyzer), {ngrams.first, ngrams.second}, {extra_ngrams.first, extra_ngrams.second}, hashing};
+            const TextOptions options{Analyzer(analyzer),
+                                      {ngrams.first, ngrams.second},
+                                      {extra_ngrams.first, extra_ngrams.second},
+                                      hashing,
+                                      fields};
             new (self) TextCounter(options, span_of(characters), std::move(fixed), n_threads, keep_rows);
           },
           nb::arg("characters").noconvert(), nb::arg("analyzer"), nb::arg("ngrams"), nb::arg("extra_ngrams"),
-          nb::arg("hashing"), nb::arg("fixed").none(), nb::arg("n_threads"), nb::arg("keep_rows"),
+          nb::arg("hashing"), nb::arg("fields"), nb::arg("fixed").none(), nb::arg("n_threads"), nb::arg("keep_rows"),
           nb::keep_alive<1, 2>())
       .def(
           "add",
-          [](TextCounter& self, const nb::list& texts) {
+          [](TextCounter& self, const nb::list& texts, const StemTable* stems) {
             const auto views = borrow_texts(texts);
-            std::size_t bytes = 0;
-            for (const auto& view : views) bytes += view.size();
-            run_watched(bytes, [&](Work& work) { self.add(views, work); });
+            run_watched(total_bytes(views), [&](Work& work) { self.add(views, stems, work); });
           },
-          nb::arg("texts"))
+          nb::arg("texts"), nb::arg("stems").none() = nb::none())
       .def_prop_ro("n_rows", &TextCounter::n_rows)
       .def("merge",
            [](TextCounter& self) {
              run_watched(self.size(), [&](Work& work) { self.merge(work); });
              return std::pair(copy_of(self.document_frequency()), copy_of(self.term_frequency()));
+           })
+      .def("extra",
+           [](const TextCounter& self) {  // for every id, whether it is an n-gram beside the words
+             const std::size_t size = self.vocabulary().size();
+             auto extra = std::make_unique_for_overwrite<bool[]>(size);
+             for (std::size_t id = 0; id < size; ++id) extra[id] = self.is_extra(static_cast<std::uint32_t>(id));
+             return give_away(std::move(extra), size);
            })
       .def(
           "sort",
@@ -133,16 +142,18 @@ void bind_text(nb::module_& m) {
           nb::arg("ids").noconvert())
       .def(
           "rows",
-          [](TextCounter& self, In<std::int32_t> columns, In<float> weights, bool sublinear, int norm) {
+          [](TextCounter& self, In<std::int32_t> columns, In<float> weights, In<float> fields, bool sublinear,
+             int norm) {
             // the column of every id, or the ids are columns; a weight per column
             const bool fits = columns.size() == 0 || columns.size() >= self.n_ids();
             const auto last = columns.size() == 0 ? static_cast<std::int64_t>(self.n_ids()) - 1
                                                   : std::int64_t(*std::ranges::max_element(span_of(columns)));
             if (!fits || last >= static_cast<std::int64_t>(weights.size()))
               throw nb::value_error("columns must have an element per id, and weights one per column.");
+            if (fields.size() != self.n_fields()) throw nb::value_error("fields must have a weight per field.");
             TextRows rows;
             run_watched(self.size(), [&](Work& work) {
-              rows = self.rows({span_of(columns), span_of(weights), sublinear, Norm(norm)}, work);
+              rows = self.rows({span_of(columns), span_of(weights), span_of(fields), sublinear, Norm(norm)}, work);
             });
             const auto n_rows = static_cast<std::size_t>(rows.n_rows);
             const auto n_entries = static_cast<std::size_t>(rows.n_entries);
@@ -150,7 +161,8 @@ void bind_text(nb::module_& m) {
                                   give_away(std::move(rows.indices), n_entries),
                                   give_away(std::move(rows.indptr), n_rows + 1));
           },
-          nb::arg("columns").noconvert(), nb::arg("weights").noconvert(), nb::arg("sublinear"), nb::arg("norm"));
+          nb::arg("columns").noconvert(), nb::arg("weights").noconvert(), nb::arg("fields").noconvert(),
+          nb::arg("sublinear"), nb::arg("norm"));
 }
 
 }  // namespace longleaf::python

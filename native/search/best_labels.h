@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "base/keep_best.h"
 #include "search/search.h"
 
 namespace longleaf {
-
-inline constexpr float kNever = -std::numeric_limits<float>::infinity();
-// More than two ways to compute the same log score can differ by.
-inline float rounding(float log_score) { return 1e-4f + 1e-6f * std::fabs(log_score); }
 
 // log of the mean of exp(values)
 inline float log_mean(const float* values, size_t size) {

@@ -2,6 +2,7 @@
 #include "search/forest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -39,12 +40,12 @@ void check_weights(const ChunkView& chunks, const TreeView& tree, const int64_t*
     require(std::fabs(chunks.bias[v]) <= kMostWeight, "every bias must be a number from -1e15 to 1e15");
 }
 
-// first_node: how many nodes the trees before have; sizes: the lengths of words and bytes.
+// first_node, first_chunk: how many the trees before have; sizes: the lengths of words and bytes.
 Forest::Tree checked_tree(const TreeView& view, const ChunkView& chunks, const int64_t* sizes, int64_t labels,
-                          int64_t first_node) {
+                          int64_t first_node, int64_t first_chunk) {
   check_tree(view, labels);
   check_weights(chunks, view, sizes);
-  Forest::Tree tree{view, chunks, {}, {}, {}, first_node, 0, 0, nullptr};
+  Forest::Tree tree{view, chunks, {}, {}, {}, first_node, first_chunk, 0, 0, nullptr};
   tree.parent.assign(view.nodes, -1);
   tree.leaf.assign(labels, -1);
   tree.family_chunk.assign(view.nodes, -1);
@@ -71,15 +72,16 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
                int link)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
   if (trees.empty()) throw std::invalid_argument("the model is damaged: it must have at least one tree");
-  int64_t first_node = 0;
+  int64_t first_node = 0, first_chunk = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
     try {
       require(chunks[t].features == features_, "the trees must have the same number of features");
-      trees_.push_back(checked_tree(trees[t], chunks[t], &sizes[2 * t], labels, first_node));
+      trees_.push_back(checked_tree(trees[t], chunks[t], &sizes[2 * t], labels, first_node, first_chunk));
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument("the model is damaged: in tree" + std::to_string(t) + ", " + error.what() + ".");
     }
     first_node += trees[t].nodes;
+    first_chunk += chunks[t].chunks;
   }
 }
 
@@ -124,6 +126,33 @@ std::vector<float> Forest::log_bounds(const float* log_gain) const {
       if (v > 0) bound[tree.parent[v]] = std::max(bound[tree.parent[v]], bound[v]);
     }
   }
+  return bounds;
+}
+
+int64_t Forest::score_bounds_size() const { return (trees_.back().first_chunk + trees_.back().chunks.chunks) * kKnots; }
+
+std::vector<float> Forest::score_bounds(const float* log_gain, const float* slope, const float* offset,
+                                        const Work& work) const {
+  std::vector<float> bounds(size_t(score_bounds_size()), kNever);
+  const auto row_of = [&](const Tree& tree, int32_t inner) {
+    return bounds.data() + (tree.first_chunk + tree.family_chunk[inner]) * kKnots;
+  };
+  const auto raise = [](float* row, const float* by) {
+    for (int i = 0; i < kKnots; ++i) row[i] = std::max(row[i], by[i]);
+  };
+  std::array<float, kKnots> own;
+  for (int32_t label = 0; label < labels_; ++label) {
+    work.check();
+    const float gain = log_gain ? log_gain[label] : 0.0f;
+    if (gain == kNever) continue;
+    own.fill(kNever);
+    LabelMap{slope[label], offset[label]}.raise_bounds(gain, own.data());
+    for (const Tree& tree : trees_)
+      if (tree.leaf[label] > 0) raise(row_of(tree, tree.parent[tree.leaf[label]]), own.data());
+  }
+  for (const Tree& tree : trees_)
+    for (auto v = int32_t(tree.view.nodes - 1); v > 0; --v)  // children come after their parents
+      if (!tree.view.is_leaf(v)) raise(row_of(tree, tree.parent[v]), row_of(tree, v));
   return bounds;
 }
 

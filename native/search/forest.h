@@ -15,6 +15,7 @@ struct Forest::Tree {
   std::vector<int32_t> leaf;                             // per label: its leaf, -1 where the tree has none
   std::vector<int32_t> family_chunk;                     // per node: the first chunk of its children
   int64_t first_node = 0;                                // of this tree, counting through all trees
+  int64_t first_chunk = 0;                               // likewise
   int64_t leaves = 0, leaf_families = 0;                 // how many there are; families of nothing but leaves
   mutable std::unique_ptr<std::atomic<bool>[]> checked;  // per chunk
 

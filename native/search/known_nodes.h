@@ -11,6 +11,11 @@
 
 namespace longleaf {
 
+// The children of a node.
+struct Family {
+  int32_t tree, node;
+};
+
 class KnownNodes {
  public:
   void start(const Forest& forest, const Query& query) {
@@ -59,6 +64,23 @@ class KnownNodes {
       unknown = v;
     }
     return unknown;
+  }
+
+  // log eta of a label in each tree, or that of its deepest evaluated ancestor; -inf where it has no leaf. Returns what
+  // must be evaluated next to know more, its node -1 if everything is known.
+  Family look_up(int32_t label, float* value) const {
+    Family missing{0, -1};
+    for (size_t t = 0; t < forest_->trees().size(); ++t) {
+      const int32_t leaf = forest_->trees()[t].leaf[label];
+      if (leaf < 0) {
+        value[t] = -std::numeric_limits<float>::infinity();
+        continue;
+      }
+      const int32_t unknown = first_unknown(t, leaf);
+      value[t] = log_probability(t, unknown < 0 ? leaf : unknown);
+      if (unknown >= 0 && missing.node < 0) missing = {int32_t(t), unknown};
+    }
+    return missing;
   }
 
   // log eta of a label in a tree, every family on its path evaluated on demand; -inf where it has no leaf.

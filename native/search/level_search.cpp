@@ -14,6 +14,8 @@
 // come near the bar; a label's score is complete when it was kept in every tree. Where it was not, it is known to be
 // small, or not to reach the bar there, which mostly rules it out; if not, it is looked up.
 //
+// Labels that a row has maps of its own for are left out, and judged when the others are known.
+//
 // Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those
 // already expanded among them. Nodes below the bar may be dropped, since no label below them is an answer. If a node
 // that was expanded on looking around turns out not to be in the beam, which is rare, the row is left to search.cpp as
@@ -62,6 +64,7 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
   left_.clear();
   for (size_t r = 0; r < rows.size(); ++r) {
     rows_[r].query = query_of(X, row_scale, rows[r]);
+    rows_[r].overrides = settings_.overrides.of(rows[r]);
     rows_[r].values.clear();
     rows_[r].families.clear();
     rows_[r].evaluations = 0;
@@ -80,6 +83,7 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
       left_.push_back(rows[r]);
     } else {
       if (several()) settle(r);
+      if (rows_[r].overrides.size > 0) judge_overridden(r);
       rows_[r].best.write(answers, rows[r]);
     }
     answers.evaluations[rows[r]] += rows_[r].evaluations;
@@ -97,7 +101,7 @@ void LevelSearch::look_around(size_t t) {
   expanded_.clear();
   for (size_t r = 0; r < bar_.size(); ++r) {
     rows_[r].best.start(settings_);
-    rows_[r].kept.assign(1, Open{{bound(t, 0), 0}, 0.0f});
+    rows_[r].kept.assign(1, Open{{key_of(t, {0, int32_t(r), 0.0f}), 0}, 0.0f});
   }
   for (size_t depth = 0;; ++depth) {
     take_the_best(depth);
@@ -182,7 +186,9 @@ void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
   family_log_probabilities(forest_, t, visit.node, row.query, visit.value, value_.data());
   row.evaluations += end - begin;
   if (several() && tree.has_a_leaf(visit.node)) row.families.push_back(tree.first_node + visit.node);
+  const float least = least_of_children(tree, settings_, visit.node, bar_[size_t(visit.row)] - margin_);
   for (int32_t v = begin; v < end; ++v) {
+    if (value_[size_t(v - begin)] < least) continue;
     const Visit child{v, visit.row, value_[size_t(v - begin)]};
     const float key = key_of(t, child);
     if (tree.view.is_leaf(v))
@@ -199,8 +205,9 @@ void LevelSearch::see_leaf(size_t t, const Visit& leaf, float key) {
   if (!(key >= bar - margin_) || key == kNever) return;
   Row& row = rows_[size_t(leaf.row)];
   const int32_t label = forest_.trees()[t].view.label[leaf.node];
+  if (row.overrides.find(label) >= 0) return;
   if (several()) row.values.push_back({label, int32_t(t), leaf.value});
-  const float share = several() ? key - log_trees_ - rounding(key) : key;
+  const float share = several() ? share_of(leaf, label, key) : key;
   if (share < bar) return;
   row.best.offer(label, share);
   bar = std::max(bar, row.best.bar());
@@ -220,17 +227,18 @@ void LevelSearch::each_label(Row& row, Judge judge) {
   }
 }
 
-float LevelSearch::key_of_mean(int32_t label) const {
-  return settings_.gain(label) + log_mean(eta_.data(), eta_.size());
+// What a leaf's label scores at least, if the other trees have nothing for it.
+float LevelSearch::share_of(const Visit& leaf, int32_t label, float key) const {
+  if (!settings_.map) return key - log_trees_ - rounding(key);
+  if (key < bar_[size_t(leaf.row)]) return kNever;  // the share is no more
+  return least_label_key(settings_, label, leaf.value - log_trees_);
 }
 
 // The bar after looking around: what a label was not seen to have may be nothing.
 void LevelSearch::add_up(size_t r) {
   lower_.start(settings_);
-  each_label(rows_[r], [&](int32_t label) {
-    const float key = key_of_mean(label);
-    lower_.offer(label, key - rounding(key));
-  });
+  each_label(rows_[r],
+             [&](int32_t label) { lower_.offer(label, least_label_key(settings_, label, log_mean_of_trees())); });
   bar_[r] = std::max(bar_[r], lower_.bar());
 }
 
@@ -241,20 +249,26 @@ void LevelSearch::settle(size_t r) {
   std::sort(row.families.begin(), row.families.end());
   incomplete_.clear();
   each_label(row, [&](int32_t label) {
-    const bool complete = assume_the_most(r, label);
-    const float key = key_of_mean(label);
-    if (complete)
-      row.best.offer(label, key);
-    else if (key + rounding(key) >= bar_[r])
-      incomplete_.push_back({key, label});
+    if (assume_the_most(r, label))
+      row.best.offer(label, label_key(settings_, label, log_mean_of_trees()));
+    else if (const float most = most_label_key(settings_, label, log_mean_of_trees()); most >= bar_[r])
+      incomplete_.push_back({most, label});
   });
   std::sort(incomplete_.begin(), incomplete_.end());
   known_.start(forest_, row.query);
   for (const Incomplete& one : incomplete_) {
-    if (one.most + rounding(one.most) < row.best.bar()) return;
+    if (one.most < row.best.bar()) return;
     for (size_t t = 0; t < eta_.size(); ++t) eta_[t] = known_.label_log_probability(t, one.label, row.evaluations);
-    row.best.offer(one.label, key_of_mean(one.label));
+    row.best.offer(one.label, label_key(settings_, one.label, log_mean_of_trees()));
   }
+}
+
+void LevelSearch::judge_overridden(size_t r) {
+  Row& row = rows_[r];
+  if (!several()) known_.start(forest_, row.query);  // else settle() did
+  overridden_.start(forest_, settings_, row.overrides);
+  for (Family missing; (missing = overridden_.advance(known_, row.best)).node >= 0;)
+    row.evaluations += known_.evaluate(size_t(missing.tree), missing.node);
 }
 
 // Fills the gaps of a label in eta_: below the bar by the margin where its family was seen, else below the bar. Says
@@ -268,7 +282,7 @@ bool LevelSearch::assume_the_most(size_t r, int32_t label) {
     complete = false;
     const int64_t family = tree.first_node + tree.parent[tree.leaf[label]];
     const bool seen = std::binary_search(families.begin(), families.end(), family);
-    eta_[t] = bar_[r] - (seen ? margin_ : 0.0f) - settings_.gain(label);
+    eta_[t] = most_log_probability(settings_, label, bar_[r] - (seen ? margin_ : 0.0f));
   }
   return complete;
 }

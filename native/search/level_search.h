@@ -8,7 +8,9 @@
 #include "search/beam.h"
 #include "search/best_labels.h"
 #include "search/forest.h"
+#include "search/keys.h"
 #include "search/known_nodes.h"
+#include "search/overridden_labels.h"
 
 namespace longleaf {
 
@@ -65,6 +67,7 @@ class LevelSearch {
   };
   struct Row {
     Query query;
+    RowOverrides overrides;
     BestLabels best;
     std::vector<Open> kept;         // the best of the next level, the worst in front
     std::vector<Value> values;      // several trees: what may matter of the leaves seen
@@ -73,8 +76,9 @@ class LevelSearch {
   };
 
   bool several() const { return forest_.trees().size() > 1; }
-  float bound(size_t t, int32_t node) const { return settings_.bound(forest_.trees()[t].first_node + node); }
-  float key_of(size_t t, const Visit& visit) const { return visit.value + bound(t, visit.node); }
+  float key_of(size_t t, const Visit& visit) const {
+    return node_key(forest_.trees()[t], settings_, visit.node, visit.value);
+  }
 
   void look_around(size_t t);
   void take_the_best(size_t depth);
@@ -87,10 +91,12 @@ class LevelSearch {
   void see_leaf(size_t t, const Visit& leaf, float key);
   template <class Judge>
   void each_label(Row& row, Judge judge);
-  float key_of_mean(int32_t label) const;
+  float share_of(const Visit& leaf, int32_t label, float key) const;
+  float log_mean_of_trees() const { return log_mean(eta_.data(), eta_.size()); }
   void add_up(size_t row);
   void leave(size_t row);
   void settle(size_t row);
+  void judge_overridden(size_t row);
   bool assume_the_most(size_t row, int32_t label);
 
   const Forest& forest_;
@@ -111,6 +117,7 @@ class LevelSearch {
   std::vector<Incomplete> incomplete_;
   BestLabels lower_;
   KnownNodes known_;
+  OverriddenLabels overridden_;
 };
 
 }  // namespace longleaf

@@ -15,9 +15,14 @@
 // evaluated ancestors, already lies below the k-th score. A label seen in no tree scores at most the mean of the trees'
 // best keys; when that lies below the k-th score the search ends (the threshold algorithm of Fagin et al. 2003).
 //
+// With a score map (score_map.h) a label's score is not the mean of its scores in the trees, but it is at most the
+// largest of them: a label seen in no tree scores at most the largest of the trees' best keys.
+//
 // Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way,
 // also of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as
 // above: the beam's own answer, without evaluating the families that cannot change it.
+//
+// Labels that the row has maps of its own for are left out by all of these and judged in the end.
 //
 // This is the search of a row by itself. Rows that come together are searched level by level (level_search.cpp), with
 // the same answers. Where they cannot be, rows are searched a block at a time, each requesting the family it needs
@@ -32,7 +37,9 @@
 #include "search/beam.h"
 #include "search/best_labels.h"
 #include "search/forest.h"
+#include "search/keys.h"
 #include "search/known_nodes.h"
+#include "search/overridden_labels.h"
 #include "search/small_map.h"
 
 namespace longleaf {
@@ -45,7 +52,7 @@ struct NodeRequest {
 // One row's search. `advance` continues until it needs families evaluated, or is done.
 class RowSearch {
  public:
-  void start(const Forest& forest, const SearchSettings& settings, const Query& query) {
+  void start(const Forest& forest, const SearchSettings& settings, const Query& query, const RowOverrides& overrides) {
     forest_ = &forest;
     settings_ = &settings;
     known_.start(forest, query);
@@ -57,18 +64,21 @@ class RowSearch {
     for (auto& queue : frontier_) queue.clear();
     seen_.clear();
     best_.start(settings);
+    overridden_.start(forest, settings, overrides);
+    searched_ = false;
     requested_.clear();
     pending_ = -1;
     evaluations_ = 0;
     searching_beam_ = settings.beam > 0;
     for (size_t t = 0; t < trees; ++t) {
-      const float bound = log_bound(t, 0);
+      const Forest::Tree& tree = forest.trees()[t];
+      const float key = node_key(tree, settings, 0, 0.0f);
       beam_[t].clear();
-      if (bound == kNever) continue;
-      if (searching_beam_ && !is_leaf(t, 0))
-        beam_[t].begin({bound, 0});
+      if (key == kNever) continue;
+      if (searching_beam_ && !tree.view.is_leaf(0))
+        beam_[t].begin({key, 0});
       else
-        frontier_[t].push_back({bound, 0});
+        frontier_[t].push_back({key, 0});
     }
   }
 
@@ -84,9 +94,15 @@ class RowSearch {
         look_up(pending_);
         continue;
       }
-      const int tree = choose_tree();
-      if (tree < 0) return false;
-      pop(tree);
+      const int tree = searched_ ? -1 : choose_tree();
+      if (tree >= 0) {
+        pop(tree);
+        continue;
+      }
+      searched_ = true;
+      const Family missing = overridden_.advance(known_, best_);
+      if (missing.node < 0) return false;
+      requested_.push_back({0, missing.tree, missing.node});
     }
     requests.push_back({row, requested_[0].tree, requested_[0].node});
     return true;
@@ -94,7 +110,7 @@ class RowSearch {
 
   void evaluate(int32_t tree, int32_t node) {
     evaluations_ += known_.evaluate(size_t(tree), node);
-    if (searching_beam_ || (!requested_.empty() && pending_ < 0)) open(tree, node);
+    if (searching_beam_ || (!requested_.empty() && pending_ < 0 && !searched_)) open(tree, node);
   }
 
   void write(const Answers& answers, int64_t row) {
@@ -102,18 +118,7 @@ class RowSearch {
     answers.evaluations[row] += evaluations_;
   }
 
-  // The mean probability of a label.
-  float probability(int32_t label) {
-    double sum = 0;
-    const size_t trees = forest_->trees().size();
-    for (size_t t = 0; t < trees; ++t) sum += std::exp(double(known_.label_log_probability(t, label, evaluations_)));
-    return float(sum / double(trees));
-  }
-
  private:
-  float log_bound(size_t t, int32_t node) const { return settings_->bound(forest_->trees()[t].first_node + node); }
-  bool is_leaf(size_t t, int32_t node) const { return forest_->trees()[t].view.is_leaf(node); }
-
   // The tree to advance, or -1 when nothing unseen can enter any more.
   int choose_tree() {
     const size_t trees = frontier_.size();
@@ -127,7 +132,7 @@ class RowSearch {
       key_[t] = frontier_[t].empty() ? kNever : frontier_[t].front().key;
       if (key_[t] > key_[best]) best = t;
     }
-    const float bound = log_mean(key_.data(), trees);
+    const float bound = settings_->map ? key_[best] : log_mean(key_.data(), trees);
     return bound != kNever && bound + allowance(bound) >= best_.bar() ? int(best) : -1;
   }
 
@@ -135,12 +140,13 @@ class RowSearch {
   float allowance(float log_score) const { return frontier_.size() > 1 ? rounding(log_score) : 0.0f; }
 
   // What a key of this tree must reach to matter: a label below it that has come out of no other tree scores at most
-  // the mean of it and the others' best keys. The bar only rises and those only fall, so what is dropped would never
-  // matter.
+  // the mean of it and the others' best keys, or with a score map the largest of them. The bar only rises and those
+  // only fall, so what is dropped would never matter.
   float entry_bar(int32_t t) const {
     const float bar = best_.bar();
     if (frontier_.size() == 1) return bar;
     if (settings_->union_rule || settings_->beam > 0 || bar == kNever) return kNever;
+    if (settings_->map) return bar - rounding(bar);
     double rest = double(frontier_.size()) * std::exp(-double(rounding(bar)));  // in units of the bar
     for (size_t other = 0; other < frontier_.size(); ++other)
       if (int32_t(other) != t && !frontier_[other].empty())
@@ -161,8 +167,9 @@ class RowSearch {
         requested_.push_back({0, int32_t(t), node});
       return;
     }
-    ++popped_[t];
     const int32_t label = tree.view.label[node];
+    if (overridden_.has(label)) return;
+    ++popped_[t];
     bool fresh;
     seen_.find(label, fresh);
     if (fresh) pending_ = label;
@@ -175,12 +182,14 @@ class RowSearch {
     const float* value = known_.children(size_t(t), node);
     const bool alone = frontier_.size() == 1;
     const float enters = entry_bar(t);
+    const float least = searching_beam_ ? kNever : least_of_children(tree, *settings_, node, enters);
     for (int32_t v = begin; v < end; ++v) {
-      const float key = value[v - begin] + log_bound(t, v);
+      if (value[v - begin] < least) continue;
+      const float key = node_key(tree, *settings_, v, value[v - begin]);
       if (key == kNever || std::isnan(key)) continue;
       const bool leaf = tree.view.is_leaf(v);
       if (alone && leaf) {
-        best_.offer(tree.view.label[v], key);
+        if (key >= enters && !overridden_.has(tree.view.label[v])) best_.offer(tree.view.label[v], key);
       } else if (searching_beam_ && !leaf) {
         beam_[t].keep({key, v}, size_t(settings_->beam));
       } else if (key >= enters) {
@@ -192,28 +201,13 @@ class RowSearch {
 
   // Continues with the label that came out of one tree: requests what is missing in the others, or offers its score.
   void look_up(int32_t label) {
-    const size_t trees = frontier_.size();
-    int32_t missing = -1, in_tree = -1;
-    for (size_t t = 0; t < trees; ++t) {
-      const Forest::Tree& tree = forest_->trees()[t];
-      const int32_t leaf = tree.leaf[label];
-      if (leaf < 0) {
-        key_[t] = kNever;
-        continue;
-      }
-      const int32_t unknown = known_.first_unknown(t, leaf);
-      key_[t] = known_.log_probability(t, unknown < 0 ? leaf : unknown);
-      if (unknown >= 0 && missing < 0) {
-        missing = unknown;
-        in_tree = int32_t(t);
-      }
-    }
-    const float key = settings_->gain(label) + log_mean(key_.data(), trees);
-    if (missing >= 0 && key + allowance(key) >= best_.bar()) {
-      requested_.push_back({0, in_tree, missing});
+    const Family missing = known_.look_up(label, key_.data());
+    const float mean = log_mean(key_.data(), key_.size());
+    if (missing.node >= 0 && most_label_key(*settings_, label, mean) >= best_.bar()) {
+      requested_.push_back({0, missing.tree, missing.node});
       return;
     }
-    if (missing < 0) best_.offer(label, key);
+    if (missing.node < 0) best_.offer(label, label_key(*settings_, label, mean));
     pending_ = -1;
   }
 
@@ -245,9 +239,10 @@ class RowSearch {
   std::vector<float> key_;
   SmallMap seen_;  // labels that came out of some tree
   BestLabels best_;
+  OverriddenLabels overridden_;
   std::vector<NodeRequest> requested_;
   int32_t pending_ = -1;
-  bool searching_beam_ = false;
+  bool searching_beam_ = false, searched_ = false;
   int64_t evaluations_ = 0;
 };
 

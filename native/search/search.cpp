@@ -2,10 +2,13 @@
 #include "search/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 
 #include "search/forest.h"
+#include "search/keys.h"
+#include "search/known_nodes.h"
 #include "search/level_search.h"
 #include "search/row_search.h"
 
@@ -28,7 +31,7 @@ struct BlockSearch {
     if (searches.size() < rows.size()) searches.resize(rows.size());
     active.clear();
     for (size_t i = 0; i < rows.size(); ++i) {
-      searches[i].start(forest, settings, query_of(X, row_scale, rows[i]));
+      searches[i].start(forest, settings, query_of(X, row_scale, rows[i]), settings.overrides.of(rows[i]));
       active.push_back(int32_t(i));
     }
     while (!active.empty()) {
@@ -45,6 +48,36 @@ struct BlockSearch {
       searches[i].write(answers, rows[i]);
     }
   }
+};
+
+// The probabilities of single labels of a row.
+class RowProbabilities {
+ public:
+  void start(const Forest& forest, const SearchSettings& settings, const Query& query, const RowOverrides& overrides) {
+    settings_ = &settings;
+    overrides_ = overrides;
+    known_.start(forest, query);
+    eta_.resize(forest.trees().size());
+  }
+
+  float probability(int32_t label) {
+    int64_t evaluations = 0;
+    double sum = 0;
+    for (size_t t = 0; t < eta_.size(); ++t) {
+      eta_[t] = known_.label_log_probability(t, label, evaluations);
+      sum += std::exp(double(eta_[t]));
+    }
+    const int64_t own = overrides_.find(label);
+    if (own < 0 && !settings_->map) return float(sum / double(eta_.size()));
+    const float mean = log_mean(eta_.data(), eta_.size());
+    return std::exp(own >= 0 ? overrides_.at(own).score(0.0f, mean) : label_key(*settings_, label, mean));
+  }
+
+ private:
+  const SearchSettings* settings_ = nullptr;
+  RowOverrides overrides_;
+  KnownNodes known_;
+  std::vector<float> eta_;  // log, per tree
 };
 
 // How many rows a thread takes at a time.
@@ -76,18 +109,17 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
   });
 }
 
-void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const int64_t* rows,
-                   const int32_t* labels, int64_t pairs, int threads, Work& work, float* out) {
-  const SearchSettings settings;
+void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+                   const int64_t* rows, const int32_t* labels, int64_t pairs, Work& work, float* out) {
   // runs of the same row share what was evaluated
   std::vector<int64_t> run{0};
   for (int64_t i = 1; i < pairs; ++i)
     if (rows[i] != rows[i - 1]) run.push_back(i);
   if (pairs > 0) run.push_back(pairs);
-  std::vector<RowSearch> searches(size_t(std::max(1, threads)));
-  work.for_each(int64_t(run.size()) - 1, threads, [&](int64_t r, int thread) {
-    RowSearch& search = searches[thread];
-    search.start(forest, settings, query_of(X, row_scale, rows[run[r]]));
+  std::vector<RowProbabilities> searches(size_t(std::max(1, settings.threads)));
+  work.for_each(int64_t(run.size()) - 1, settings.threads, [&](int64_t r, int thread) {
+    RowProbabilities& search = searches[thread];
+    search.start(forest, settings, query_of(X, row_scale, rows[run[r]]), settings.overrides.of(rows[run[r]]));
     for (int64_t i = run[r]; i < run[r + 1]; ++i) {
       work.check();
       out[i] = search.probability(labels[i]);

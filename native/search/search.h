@@ -2,7 +2,8 @@
 //
 // top_k() finds, for each row, the k labels of the largest gain times mean probability over the trees: with beam == 0
 // and no union_rule provably those of the model's own scores, and the same bits whatever the number of threads and
-// rows.
+// rows. With a score map the probability is mapped, label by label; overrides are maps of single labels in single rows,
+// which are then scored even where no tree has a leaf for them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "base/base.h"
 #include "base/parallel.h"
+#include "search/score_map.h"
 #include "trees/trees.h"
 #include "weights/weights.h"
 
@@ -45,6 +47,10 @@ class Forest {
   std::vector<float> node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const;
   // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.
   std::vector<float> log_bounds(const float* log_gain) const;
+  // The rows of bounds of a score map for these gains; log_gain, slope, offset: per label, the first null for 1.
+  std::vector<float> score_bounds(const float* log_gain, const float* slope, const float* offset,
+                                  const Work& work) const;
+  int64_t score_bounds_size() const;
 
  private:
   std::vector<Tree> trees_;
@@ -62,6 +68,9 @@ struct SearchSettings {
   const float* log_threshold = nullptr;                       // per label, scores below are not returned; null for none
   float log_floor = -std::numeric_limits<float>::infinity();  // below every threshold: no score there can matter
 
+  ScoreMap map;
+  Overrides overrides;
+
   float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
   float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
 };
@@ -75,8 +84,9 @@ struct Answers {
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            const Answers& answers);
 
-// The mean probability over the trees of each given (row, label); pairs are best given in order of row.
-void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const int64_t* rows,
-                   const int32_t* labels, int64_t pairs, int threads, Work& work, float* out);
+// The probability of each given (row, label), the mean over the trees, mapped as settings say; pairs are best given in
+// order of row.
+void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+                   const int64_t* rows, const int32_t* labels, int64_t pairs, Work& work, float* out);
 
 }  // namespace longleaf

@@ -40,8 +40,8 @@ std::size_t buffer_bytes(std::string_view text) { return 2 * text.size() + 4; }
 
 }  // namespace
 
-// Words are the longest runs of two or more word characters: the pattern (?u)\b\w\w+\b.
-void TextAnalyzer::split_words(std::string_view text) {
+// Words are the longest runs of so many or more word characters: for two the pattern (?u)\b\w\w+\b.
+void TextAnalyzer::split_words(std::string_view text, std::size_t shortest) {
   words_.clear();
   if (buffer_.size() < buffer_bytes(text)) buffer_.resize(buffer_bytes(text));
   const std::uint32_t* table = characters_.data();
@@ -62,7 +62,7 @@ void TextAnalyzer::split_words(std::string_view text) {
       else
         out = encode(character & kCodePoint, out);
     }
-    if (length < 2) continue;
+    if (length < shortest) continue;
     words_.push_back({static_cast<std::size_t>(word - base), static_cast<std::size_t>(out - base)});
     *out++ = ' ';
     word = out;
@@ -128,6 +128,17 @@ void TextAnalyzer::split_padded_words(std::string_view text) {
   }
   if (inside) close();
   positions_.push_back(static_cast<std::size_t>(out - base));
+}
+
+// The words with a space before, between and after them; nothing without a word.
+void TextAnalyzer::join_words() {
+  joined_.clear();
+  positions_.clear();
+  for (const auto& [begin, end] : words_) joined_.append(1, ' ').append(buffer_.data() + begin, end - begin);
+  if (!words_.empty()) joined_.push_back(' ');
+  for (std::size_t i = 0; i < joined_.size(); ++i)
+    if ((static_cast<unsigned char>(joined_[i]) & 0xc0) != 0x80) positions_.push_back(i);
+  positions_.push_back(joined_.size());
 }
 
 }  // namespace longleaf

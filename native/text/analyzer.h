@@ -24,11 +24,14 @@ struct NgramRange {
 struct TextOptions {
   Analyzer analyzer;
   NgramRange ngrams;
-  NgramRange extra_ngrams;  // of characters in words, beside the words: their terms start with kExtraMark
+  NgramRange extra_ngrams;  // of characters through the words, beside them: their terms start with kExtraMark
   std::uint32_t hashing;    // number of columns; 0 counts by vocabulary
+  std::uint32_t fields;     // texts of a record, which come one after another and make one row
 };
 
-inline constexpr char kExtraMark = '~';  // no word character, so no word starts with it
+inline constexpr std::size_t kShortestWord = 2;  // characters
+// What the terms of pieces of words start with; no word characters, so no word starts with them.
+inline constexpr char kExtraMark = '~', kStemMark = '^';
 
 class TextAnalyzer {
  public:
@@ -36,11 +39,11 @@ class TextAnalyzer {
       : options_(options), characters_(characters) {}
 
   // Calls emit(std::string_view) for every term of the text, a piece of valid UTF-8 (lone surrogates may
-  // stand in it as three bytes each). The view is good during that call only.
+  // stand in it as three bytes each). The view is good during that call only. So it is of words().
   template <class Emit>
   void analyze(std::string_view text, Emit&& emit) {
     if (options_.analyzer == Analyzer::word) {
-      split_words(text);
+      split_words(text, kShortestWord);
       word_ngrams(emit);
     } else if (options_.analyzer == Analyzer::character) {
       split_characters(text);
@@ -53,11 +56,24 @@ class TextAnalyzer {
     if (options_.extra_ngrams.high > 0) extra_ngrams(text, emit);
   }
 
+  // The words of the text that was analyzed last, where terms are n-grams of words.
+  template <class Emit>
+  void same_words(Emit&& emit) const {
+    for (const auto& [begin, end] : words_) emit(std::string_view(buffer_.data() + begin, end - begin));
+  }
+
+  // The words of the text, those of a single character too.
+  template <class Emit>
+  void words(std::string_view text, Emit&& emit) {
+    split_words(text, 1);
+    for (const auto& [begin, end] : words_) emit(std::string_view(buffer_.data() + begin, end - begin));
+  }
+
  private:
   struct Range {
     std::size_t begin, end;
   };
-  void split_words(std::string_view text);
+  void split_words(std::string_view text, std::size_t shortest);
   void split_characters(std::string_view text);
   void split_padded_words(std::string_view text);
 
@@ -88,21 +104,26 @@ class TextAnalyzer {
       }
   }
 
+  // N-grams of all words, which a single space separates, begins and ends: so they also say which words are neighbours.
   template <class Emit>
   void extra_ngrams(std::string_view text, Emit&& emit) {
-    split_padded_words(text);
-    padded_ngrams(options_.extra_ngrams, [&](std::string_view term) {
-      marked_.assign(1, kExtraMark).append(term);
-      emit(std::string_view(marked_));
-    });
+    if (options_.analyzer != Analyzer::word) split_words(text, kShortestWord);
+    join_words();
+    const std::size_t longest = std::min<std::size_t>(options_.extra_ngrams.high, positions_.size() - 1);
+    for (std::size_t n = options_.extra_ngrams.low; n <= longest; ++n)
+      for (std::size_t i = 0; i + n < positions_.size(); ++i) {
+        marked_.assign(1, kExtraMark).append(joined_, positions_[i], positions_[i + n] - positions_[i]);
+        emit(std::string_view(marked_));
+      }
   }
+  void join_words();
 
   TextOptions options_;
   std::span<const std::uint32_t> characters_;
   std::vector<char> buffer_;            // the mapped text
   std::vector<Range> words_;            // bytes of the buffer, one byte apart; or positions, if padded
   std::vector<std::size_t> positions_;  // of every character in the buffer, and the end of the last
-  std::string marked_;
+  std::string joined_, marked_;
 };
 
 }  // namespace longleaf

@@ -1,9 +1,10 @@
 // Texts in, a sparse matrix of weighted term counts out. Knows bytes and arrays, not Python.
 //
 // Problem: what scikit-learn's TfidfVectorizer computes, in one pass over the texts and on several threads.
-// Given:   batches of texts in UTF-8, and one table that says for every code point what it becomes (its lower
-//          case) and whether that is a word character or white space.
-// Out:     terms in order of code points, document frequencies, and rows in CSR form.
+// Given:   batches of records in UTF-8, each of one text or of several fields; and one table that says for every code
+//          point what it becomes (its lower case) and whether that is a word character or white space.
+// Out:     terms in order of code points, how many records have each, and a row per record in CSR form: the sum of its
+//          fields, each scaled to unit length by itself and then weighted.
 //
 // Every thread counts a contiguous share of each batch with a vocabulary of its own. The vocabularies are
 // merged at the end and the terms sorted, so the result does not depend on how the rows were shared. An exception, and
@@ -18,6 +19,7 @@
 
 #include "base/parallel.h"
 #include "text/analyzer.h"
+#include "text/stem_table.h"
 #include "text/vocabulary.h"
 
 namespace longleaf {
@@ -34,6 +36,7 @@ struct TextRows {
 struct RowWeighting {
   std::span<const std::int32_t> columns;  // of every id; -1 drops it; empty: ids are columns
   std::span<const float> weights;         // of every column
+  std::span<const float> fields;          // the weight of each field
   bool sublinear;                         // 1 + log(count) instead of count
   Norm norm;
 };
@@ -44,8 +47,10 @@ class TextCounter {
   // matter). Rows are kept only if asked for.
   TextCounter(const TextOptions& options, std::span<const std::uint32_t> characters,
               std::shared_ptr<const Vocabulary> fixed, int n_threads, bool keep_rows);
-  void add(std::span<const std::string_view> texts, Work& work);
+  // With stems, which are given for these records, they are counted beside the words.
+  void add(std::span<const std::string_view> texts, const StemTable* stems, Work& work);
   std::int64_t n_rows() const { return n_rows_; }
+  std::size_t n_fields() const { return options_.fields; }
   std::size_t size() const;  // entries of the rows that are kept, and terms that were counted
 
   void merge(Work& work);  // once, after the last text and before what follows
@@ -55,6 +60,10 @@ class TextCounter {
     return options_.hashing ? options_.hashing : fixed_ ? fixed_->size() : vocabulary().size();
   }
   const Vocabulary& vocabulary() const { return workers_[0].vocabulary; }
+  bool is_extra(std::uint32_t id) const {  // an n-gram beside the words
+    const std::string_view term = vocabulary()[id];
+    return !term.empty() && term[0] == kExtraMark;
+  }
   void sort(std::span<std::uint32_t> ids, Work& work) const;  // by term, in order of code points
   TextRows rows(const RowWeighting& weighting, Work& work);   // which are not kept any longer
 
@@ -68,18 +77,21 @@ class TextCounter {
     std::vector<std::int64_t> document_frequency, term_frequency;
     std::vector<std::uint32_t> ids;     // of the text at hand, in order of arrival
     std::vector<TermCount> slots;       // a small hash table that counts them
+    std::vector<std::uint32_t> seen;    // the terms of the fields of the record at hand
     std::vector<std::uint32_t> merged;  // its ids after the merge; empty: unchanged
   };
   struct Chunk {
     std::size_t worker;
-    std::vector<std::size_t> row_ends;
+    std::vector<std::size_t> field_ends;  // of every field of every record
     std::vector<TermCount> entries;
-    std::int64_t first_row = 0, first_entry = 0;
+    std::int64_t first_row = 0, first_entry = 0, n_out = 0;  // n_out: entries of the matrix
   };
-  void count_texts(Worker& worker, std::span<const std::string_view> texts, Chunk& chunk, const Work& work) const;
-  void count_row(Worker& worker, std::vector<TermCount>& entries, const Work& work) const;
+  void count_texts(Worker& worker, std::span<const std::string_view> texts, const StemTable* stems,
+                   std::size_t first_record, Chunk& chunk, const Work& work) const;
+  void count_field(Worker& worker, std::vector<TermCount>& entries, const Work& work) const;
+  void count_record(Worker& worker, std::span<const TermCount> entries) const;
   void absorb(Worker& other, const Work& work);
-  void renumber(Chunk& chunk, std::span<const std::int32_t> columns) const;
+  void renumber(Chunk& chunk, std::span<const std::int32_t> columns, const Work& work) const;
   std::int64_t lay_out(std::span<const std::int32_t> columns, Work& work);
   TextRows weighted_rows(const RowWeighting& weighting, Work& work);
   template <class Step>

@@ -232,6 +232,9 @@ class Forest:
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]: ...
     def node_weights(self, tree: int, node: int, features: NDArray[np.int32]) -> NDArray[np.float32]: ...
     def log_bounds(self, log_gain: NDArray[np.float32]) -> NDArray[np.float32]: ...
+    def score_bounds(
+        self, log_gain: NDArray[np.float32], slope: NDArray[np.float32], offset: NDArray[np.float32]
+    ) -> NDArray[np.float32]: ...
     def top_k(
         self,
         indptr: NDArray[np.int64],
@@ -248,6 +251,13 @@ class Forest:
         log_floor: float,
         threads: int,
         progress: Callable[[float], None] | None = None,
+        map_slope: NDArray[np.float32] | None = None,
+        map_offset: NDArray[np.float32] | None = None,
+        map_bounds: NDArray[np.float32] | None = None,
+        override_indptr: NDArray[np.int64] | None = None,
+        override_labels: NDArray[np.int32] | None = None,
+        override_slope: NDArray[np.float32] | None = None,
+        override_offset: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]: ...
     def probabilities(
         self,
@@ -258,10 +268,25 @@ class Forest:
         rows: NDArray[np.int64],
         labels: NDArray[np.int32],
         threads: int,
+        *,
+        map_slope: NDArray[np.float32] | None = None,
+        map_offset: NDArray[np.float32] | None = None,
+        override_indptr: NDArray[np.int64] | None = None,
+        override_labels: NDArray[np.int32] | None = None,
+        override_slope: NDArray[np.float32] | None = None,
+        override_offset: NDArray[np.float32] | None = None,
     ) -> NDArray[np.float32]: ...
 
 class Vocabulary:
     def __init__(self, bytes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None: ...
+    def __len__(self) -> int: ...
+
+def distinct_words(texts: list[str | bytes], characters: NDArray[np.uint32]) -> list[bytes]: ...
+
+class StemTable:
+    def __init__(
+        self, words: list[bytes], stems: list[list[bytes]], languages: NDArray[np.uint32]
+    ) -> None: ...
     def __len__(self) -> int: ...
 
 class TextCounter:
@@ -272,20 +297,43 @@ class TextCounter:
         ngrams: tuple[int, int],
         extra_ngrams: tuple[int, int],
         hashing: int,
+        fields: int,
         fixed: Vocabulary | None,
         n_threads: int,
         keep_rows: bool,
     ) -> None: ...
-    def add(self, texts: list[str | bytes]) -> None: ...
+    def add(self, texts: list[str | bytes], stems: StemTable | None = None) -> None: ...
     @property
     def n_rows(self) -> int: ...
     def merge(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def extra(self) -> NDArray[np.bool_]: ...
     def sort(self, ids: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
     def terms(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
     def rows(
         self,
         columns: NDArray[np.int32],
         weights: NDArray[np.float32],
+        fields: NDArray[np.float32],
         sublinear: bool,
         norm: int,
     ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]: ...
+
+def phrase_texts(
+    names: list[str | bytes], characters: NDArray[np.uint32]
+) -> tuple[
+    NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]
+]: ...  # packed phrases; of each name, or -1
+
+class PhraseIndex:
+    def __init__(self, bytes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None: ...
+    def __len__(self) -> int: ...
+    def find(
+        self, texts: list[str | bytes], n_fields: int, characters: NDArray[np.uint32], n_threads: int
+    ) -> tuple[
+        NDArray[np.int64],  # indptr
+        NDArray[np.int32],  # phrases
+        NDArray[np.int32],  # in_first
+        NDArray[np.int32],  # counts
+        NDArray[np.int32],  # positions
+        NDArray[np.int32],  # n_words
+    ]: ...

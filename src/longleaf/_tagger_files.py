@@ -10,6 +10,7 @@ from longleaf._validation import ModelError, check_choice
 from longleaf.br import BR
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex
+from longleaf.fusion.fusion import Fusion
 from longleaf.io._schema import (
     ListOf,
     Object,
@@ -36,6 +37,7 @@ def to_arrays(
     names: Mapping[str, str] | None,
     fields: Mapping[str, Any],
     records: RecordIndex | None,
+    fusion: Fusion | None,
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the state of a fitted tagger, with its components nested under their names."""
     if type(vectorizer) is not TextVectorizer:
@@ -52,6 +54,8 @@ def to_arrays(
     arrays |= packed("tags", list(tags))
     if records is not None:
         arrays |= {f"records/{name}": array for name, array in records.state().items()}
+    if fusion is not None:
+        arrays |= {f"fusion/{name}": array for name, array in fusion.state().items()}
     if names is not None:
         arrays |= {f"names/{name}": array for name, array in TagNames.of(names).to_arrays().items()}
     meta = {
@@ -90,7 +94,7 @@ def from_folder(folder: Folder) -> dict[str, Any]:
     estimator = ESTIMATORS[inner["kind"]]._from_folder(component)
     try:
         vectorizer = TextVectorizer.from_state(folder.meta["vectorizer"], folder.part("vectorizer"))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ModelError(f"its vectorizer is damaged: {error}") from None
     tags = unpacked(folder.arrays, "tags")
     if len(tags) != estimator.n_labels_ or vectorizer.idf_.size != estimator.n_features_in_:
@@ -111,7 +115,19 @@ def from_folder(folder: Folder) -> dict[str, Any]:
         "names": _names(folder),
         "keep_records": records is not None,
         "records_": records,
+        "fusion_": _fusion(folder, estimator),
     }
+
+
+def _fusion(folder: Folder, estimator: LabelEstimator) -> Fusion | None:
+    """Return what names add to the trees, if the model was trained with names."""
+    arrays = folder.part("fusion")
+    if not arrays:
+        return None
+    try:
+        return Fusion.from_state(arrays, estimator.n_labels_)
+    except ValueError as error:
+        raise ModelError(f"its names are damaged: {error}") from None
 
 
 def _records(folder: Folder, estimator: LabelEstimator) -> RecordIndex | None:

@@ -14,6 +14,8 @@ import scipy.sparse as sp
 
 from longleaf._validation.sparse import check_structure
 from longleaf.suggest import Suggestion
+from longleaf.text.fields import Text
+from longleaf.text.tags import ready_texts
 
 try:
     import httpx
@@ -74,10 +76,8 @@ class _BaseClient:
         fields = {name: _plain(value) for name, value in options.items() if value is not None}
         if sp.issparse(rows):
             name, listed = "vectors", _vectors(rows)
-        elif isinstance(rows, str | bytes):
-            raise TypeError(f"texts must be an iterable of strings; got a single {type(rows).__name__}.")
         else:
-            name, listed = "texts", list(rows)
+            name, listed = "texts", [_text(text) for text in ready_texts(rows, None)]
         for begin in range(0, len(listed), self.batch):
             yield fields | {name: listed[begin : begin + self.batch]}
 
@@ -128,22 +128,24 @@ class Client(_BaseClient):
     --------
     >>> client = longleaf.Client("http://127.0.0.1:8000")  # doctest: +SKIP
     >>> client.suggest(["import duties on olive oil"], k=3, tail=0.5)  # doctest: +SKIP
+    >>> client.suggest([{"title": "Olive oil", "text": "Import duties on it"}], k="auto")  # doctest: +SKIP
     """
 
     _connect = httpx.Client
     _http: httpx.Client
 
-    def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
+    def suggest(self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any) -> Suggestions:
         """Suggest the best tags of each text; see `longleaf.Tagger.suggest` for the options.
 
         Parameters
         ----------
-        texts : iterable of str, or sparse matrix [rows, features]
-        k : int
-            Number of tags per text.
+        texts : iterable of str or mapping, data frame, or sparse matrix [rows, features]
+            Texts, or records with fields.
+        k : int or "auto"
+            Number of tags per text; with "auto", the probabilities decide, and it may be none.
         **options
-            ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``, ``search``,
-            ``beam``, ``threshold`` and ``min_probability``.
+            ``max_k``, ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``,
+            ``search``, ``beam``, ``threshold`` and ``min_probability``.
 
         Raises
         ------
@@ -155,13 +157,14 @@ class Client(_BaseClient):
         bodies = self._bodies(texts, {"k": k} | options)
         return [one for body in bodies for one in _suggestions(self._call("POST", "/v1/suggest", body))]
 
-    def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Explain a tag by the words of a text; return the response of ``POST /v1/explain``.
+    def explain(self, text: Text, tag: str) -> dict[str, Any]:
+        """Explain a tag by the words of a text or record; return the response of ``POST /v1/explain``.
 
         ``words`` are pairs of a word and what it added to the log probability, ``records`` objects with the
-        ``id``, ``title`` and ``similarity`` of training records, if the model keeps them.
+        ``id``, ``title`` and ``similarity`` of training records, if the model keeps them. ``spans`` are the
+        positions of words in the text, or in each field of the record.
         """
-        return dict(self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
+        return dict(self._call("POST", "/v1/explain", {"text": _text(text), "tag": tag}))
 
     def model(self) -> dict[str, Any]:
         """Describe the model that is served; return the response of ``GET /v1/model``."""
@@ -197,15 +200,15 @@ class AsyncClient(_BaseClient):
     _connect = httpx.AsyncClient
     _http: httpx.AsyncClient
 
-    async def suggest(self, texts: Iterable[str] | Any, k: int = 5, **options: Any) -> Suggestions:
+    async def suggest(self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any) -> Suggestions:
         """Suggest the best tags of each text; see `Client.suggest`."""
         bodies = self._bodies(texts, {"k": k} | options)
         answers = [await self._call("POST", "/v1/suggest", body) for body in bodies]
         return [one for answer in answers for one in _suggestions(answer)]
 
-    async def explain(self, text: str, tag: str) -> dict[str, Any]:
-        """Explain a tag by the words of a text; see `Client.explain`."""
-        return dict(await self._call("POST", "/v1/explain", {"text": text, "tag": tag}))
+    async def explain(self, text: Text, tag: str) -> dict[str, Any]:
+        """Explain a tag by the words of a text or record; see `Client.explain`."""
+        return dict(await self._call("POST", "/v1/explain", {"text": _text(text), "tag": tag}))
 
     async def model(self) -> dict[str, Any]:
         """Describe the model that is served; return the response of ``GET /v1/model``."""
@@ -249,6 +252,15 @@ def _suggestions(answer: Any) -> Suggestions:
         ]
         for result in answer["results"]
     ]
+
+
+def _text(text: Text) -> Any:
+    """Return a text, or a record as JSON can say it; as in a table, NaN says that a field is empty."""
+    if not isinstance(text, Mapping):
+        return text
+    return {
+        name: None if isinstance(value, float) and value != value else value for name, value in text.items()
+    }
 
 
 def _vectors(X: Any) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ from longleaf.io import storage
 from longleaf.io._schema import Check, Object, anything, check_saved
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.search.prepared import PreparedTrees
+from longleaf.search.rows import features_of, overrides_of
+from longleaf.search.score_map import MapArguments, OverrideArguments, Overrides, ScoreMap
 from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
 from longleaf.training.checkpoint import StrPath
 from longleaf.training.data import DataSizes
@@ -65,6 +67,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         The names of the columns, if ``X`` was a table that has names.
     origin_ : dict
         Where the model came from: settings, version, digest of the data.
+    score_map_ : ScoreMap or None
+        What becomes of the trees' probability of each label; None: nothing.
     training_ : list of dict
         Per tree, what the training took. A loaded model does not have it.
     """
@@ -77,6 +81,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     n_trees: int = 1
     C_scale: str | None = None
 
+    score_map_: ScoreMap | None = None
     trees_: list[LabelTree]
     weights_: list[_core.WeightArrays]
     label_counts_: npt.NDArray[np.int64]
@@ -226,7 +231,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any | None) -> None:
         """Drop the old model, so that a training that fails leaves none, and note the columns of a table."""
-        for name in ("_prepared", "trees_", "weights_", "feature_names_in_"):
+        for name in ("_prepared", "trees_", "weights_", "feature_names_in_", "score_map_"):
             self.__dict__.pop(name, None)
         if X is not None:
             validate_data(self, X, skip_check_array=True)
@@ -299,7 +304,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         trees = self._prepare()
         constants = check_constants(self.propensity if propensity is None else propensity)
-        gains, bounds = trees.gains_and_bounds(self.label_counts_, self.n_rows_, tail, gain, constants)
+        score_map, own_maps = self._maps(overrides_of(X), rows.n_rows)
+        bounds = trees.bounds(self.label_counts_, self.n_rows_, tail, gain, constants, score_map)
         thresholds, floor = log_threshold(threshold, self.n_labels_)
         found = trees.forest.top_k(
             *rows.csr,
@@ -307,14 +313,18 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             k=k,
             beam=check_count(beam, "beam") if search == "beam" else 0,
             union_rule=ensemble == "union",
-            log_gain=gains,
-            log_bounds=bounds,
             log_threshold=thresholds,
             log_floor=floor,
             threads=check_threads(self.n_jobs if n_jobs is None else n_jobs),
             progress=progress,
+            **bounds,
+            **own_maps,
         )
         return TopK(*found)
+
+    def has_leaf(self, label: int) -> bool:
+        """Return whether some tree has a leaf for a label; one that training never saw mostly has none."""
+        return any((tree.label == label).any() for tree in self.trees_)
 
     def probability(self, X: Any, rows: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Return the probability of each (row, label) pair.
@@ -340,14 +350,21 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         order = np.argsort(row_array, kind="stable")  # pairs of one row share what is evaluated for it
         out = np.empty(len(order), np.float32)
-        out[order] = self._prepare().forest.probabilities(
-            *features.csr,
-            features.scale,
-            row_array[order],
-            label_array[order].astype(np.int32),
-            check_threads(self.n_jobs),
-        )
+        out[order] = self._probabilities(features, overrides_of(X), row_array[order], label_array[order])
         return out
+
+    def _probabilities(
+        self,
+        features: Rows,
+        overrides: Overrides | None,
+        rows: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.float32]:
+        """Return the probability of each pair; those of one row come together."""
+        score_map, own = self._maps(overrides, features.n_rows)
+        maps: MapArguments = {} if score_map is None else score_map.arguments
+        pairs = rows, labels.astype(np.int32), check_threads(self.n_jobs)
+        return self._prepare().forest.probabilities(*features.csr, features.scale, *pairs, **maps, **own)
 
     def predict_proba(self, X: Any, labels: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
         """Return the probability of every given label for every row.
@@ -365,23 +382,21 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             As `probability` returns them. Labels do not exclude each other: a row need not sum to 1.
         """
         check_is_fitted(self)
-        features = self._check_rows(X)
+        features, overrides = self._check_rows(X), overrides_of(X)
         chosen = self.classes_ if labels is None else _check_pairs(labels, self.n_labels_, "labels")
         n_rows, width = features.n_rows, len(chosen)
         if n_rows * width > MOST_CELLS:
             raise ValueError(
                 f"labels times the number of rows must be at most {MOST_CELLS}; got {width} and {n_rows}."
             )
-        forest, threads = self._prepare().forest, check_threads(self.n_jobs)
-        numbers = chosen.astype(np.int32)
         out = np.empty((n_rows, width), np.float32)
         step = max(1, BLOCK_CELLS // max(width, 1))
         for start in range(0, n_rows if width else 0, step):
             block = features[start : start + step]
-            row = np.repeat(np.arange(block.n_rows), width)
-            pairs = row, np.tile(numbers, block.n_rows)
-            found = forest.probabilities(*block.csr, block.scale, *pairs, threads)
-            out[start : start + step] = found.reshape(-1, width)
+            row, label = np.repeat(np.arange(block.n_rows), width), np.tile(chosen, block.n_rows)
+            inside = np.arange(start, start + block.n_rows)
+            own = None if overrides is None else overrides.take(inside)
+            out[inside] = self._probabilities(block, own, row, label).reshape(-1, width)
         return out
 
     @property
@@ -493,8 +508,20 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     def _plain_params(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
+    def _maps(self, overrides: Overrides | None, n_rows: int) -> tuple[ScoreMap | None, OverrideArguments]:
+        """Check the map of each label, and those of single labels in single rows."""
+        score_map = None if self.score_map_ is None else self.score_map_.check(self.n_labels_)
+        return score_map, {} if overrides is None else overrides.check(n_rows, self.n_labels_).arguments
+
+    def _note_data(self, label_counts: npt.NDArray[np.int64], n_rows: int) -> None:
+        """Note how often labels occur, in how many rows, where the model was trained on other rows."""
+        self.label_counts_, self.n_rows_, self.n_labels_ = label_counts, n_rows, len(label_counts)
+        self.__dict__.pop("_prepared", None)
+        self._prepare()
+
     def _check_rows(self, X: Any) -> Rows:
         """Check rows to be asked about, and the names of their columns where there are any."""
+        X = features_of(X)
         if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
             validate_data(self, X, reset=False, skip_check_array=True)
         rows = check_features(X, normalize=self.normalize)

@@ -28,6 +28,7 @@ from longleaf.io.storage import (
 from longleaf.io.store import StoreWriter
 from longleaf.io.tables import Record
 from longleaf.tagger import Tagger
+from longleaf.text.fields import Text
 from longleaf.text.tags import Objects, TagCollector, as_objects
 from longleaf.text.vectorizer import TextVectorizer
 
@@ -58,7 +59,10 @@ class Store:
     meta: dict[str, Any]
 
     def tagger(self, estimator: LabelEstimator, names: Mapping[str, str] | None = None) -> Tagger:
-        """Return a tagger for an estimator trained on ``X`` and ``Y``, as if trained on the texts."""
+        """Return a tagger for an estimator trained on ``X`` and ``Y``, as if trained on the texts.
+
+        ``names`` are only displayed: a store keeps no texts in which they could be found.
+        """
         if self.tags is None or self.vectorizer is None:
             raise ValueError("The store must be made from texts to return a tagger; got a store of features.")
         tagger = Tagger(estimator, self.vectorizer, names)
@@ -171,7 +175,7 @@ def convert_texts(
         vectorizer.fit(collector.texts(open_records()))
         tags, Y = collector.sorted_indicator()
         with StoreWriter(folder) as writer:
-            for texts in _batches(record.text for record in open_records()):
+            for texts in _batches(record.content() for record in open_records()):
                 X = vectorizer.transform(texts)
                 writer.add_features(X.indptr, X.indices, X.data)
             if writer.n_rows != Y.shape[0]:
@@ -189,8 +193,8 @@ def convert_texts(
     write_folder(path, DATA, fill, force)
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
+def _batches(texts: Iterable[Text]) -> Iterator[list[Text]]:
+    batch: list[Text] = []
     for text in texts:
         batch.append(text)
         if len(batch) == BATCH_TEXTS:

@@ -18,16 +18,25 @@ import scipy.sparse as sp
 from longleaf._validation import check_choice, check_count
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
-from longleaf.explain.row import explain_row
-from longleaf.explain.words import Explanation, Words, in_words
+from longleaf.explain.row import RowExplanation, explain_row
+from longleaf.explain.words import Explanation, NameMatch, Words, in_words
+from longleaf.fusion.explain import fused_explanation, matched_name
+from longleaf.fusion.fusion import Fusion, NameFinder
+from longleaf.io.tag_names import TagNames
 from longleaf.propensity import check_constants
+from longleaf.search.auto_k import DEFAULT_MOST, SEARCHED, cut
+from longleaf.search.rows import RecordRows, features_of
 from longleaf.search.top_k import SEARCHES, TopK, check_threshold, least_scores, resolve_gain
+from longleaf.text.fields import Text, field_texts, joined_text
 from longleaf.text.tags import TagIndex, ready_texts
 
 MOST_WORDS = 5
 """How many words a suggestion names."""
 DIGITS = 7
 """What a 32-bit float holds."""
+
+AUTO = "auto"
+"""As k: the probabilities decide how many tags each record gets."""
 
 Gain: TypeAlias = Mapping[str, float] | npt.NDArray[np.float64]
 """Gains: by tag (or name), 1 for those that are omitted; or one number per label."""
@@ -47,7 +56,7 @@ class Suggestion:
     probability : float
         How likely the tag is, according to the model.
     words : tuple of (str, float)
-        The words that spoke for it and what each added to the log probability; empty unless asked for.
+        The words that support it, and what each added to the log probability; empty unless asked for.
     """
 
     tag: str
@@ -59,6 +68,13 @@ class Suggestion:
     def numbers(self) -> dict[str, float]:
         """Return score and probability as they are written, without digits that mean nothing."""
         return {"score": short(self.score), "probability": short(self.probability)}
+
+
+def check_k(k: object) -> int:
+    """Return how many tags to suggest."""
+    if isinstance(k, str):
+        raise ValueError(f"k must be a whole number or {AUTO!r}; got {k!r:.40}.")
+    return check_count(k, "k")
 
 
 def short(number: float) -> float:
@@ -73,19 +89,22 @@ class Query:
     Attributes
     ----------
     k : int
-        How many tags.
+        How many tags; the most, if the probabilities decide.
     options : dict
         The gains and settings of the search, as ``top_k`` takes them.
     groups : int64 array [labels], optional
         The group of each label: at most the best of each group is returned.
     explain : bool
         Whether suggestions name their words.
+    auto : bool
+        Whether the probabilities decide how many tags a row gets: `longleaf.search.auto_k`.
     """
 
     k: int
     options: Mapping[str, Any] = field(default_factory=dict)
     groups: Groups | None = None
     explain: bool = False
+    auto: bool = False
 
 
 class Suggester:
@@ -101,6 +120,8 @@ class Suggester:
         Turns texts into rows; a model of features has none.
     records : RecordIndex, optional
         The training records, as evidence for explanations.
+    fusion : Fusion, optional
+        What the names of tags add to the trees, if the model was trained with names.
     """
 
     def __init__(
@@ -109,21 +130,37 @@ class Suggester:
         tags: TagIndex | None = None,
         vectorizer: Any = None,
         records: RecordIndex | None = None,
+        fusion: Fusion | None = None,
     ) -> None:
         self.model = model
         self.tags = TagIndex(map(str, range(model.n_labels_))) if tags is None else tags
         self.vectorizer = vectorizer
         self.records = records
+        self.fusion = fusion
 
-    def matrix(self, texts: Iterable[str]) -> Any:
-        """Turn texts into rows."""
+    @property
+    def fields(self) -> list[str]:
+        """The fields of records that the model reads, in order; none if it reads plain texts."""
+        return list(getattr(self.vectorizer, "field_weights_", ()))
+
+    def matrix(self, texts: Iterable[Text]) -> Any:
+        """Turn texts or records into features."""
         X = self.vectorizer.transform(ready_texts(texts, self.vectorizer))
         return X if sp.issparse(X) else np.asarray(X)
 
+    def rows(self, texts: Iterable[Text]) -> Any:
+        """Turn texts or records into rows to be searched: their features, and the names found in them."""
+        if self.fusion is None:
+            return self.matrix(texts)
+        finder = NameFinder(self.fusion.index, self.fields)
+        X = self.matrix(finder.through(ready_texts(texts, self.vectorizer)))
+        return RecordRows(X, self.fusion.overrides(finder.matches(), self.model.label_counts_))
+
     def query(
         self,
-        k: int = 5,
+        k: int | str = 5,
         *,
+        max_k: int = DEFAULT_MOST,
         tail: float | None = None,
         gain: Gain | None = None,
         only: Iterable[str] | None = None,
@@ -148,7 +185,8 @@ class Suggester:
         gains, resolved = self._gains(tail, gain, only, never, propensity)
         if min_probability is not None:
             options["threshold"] = least_scores(resolved, min_probability, options["threshold"])
-        return Query(check_count(k, "k"), options | gains, group, explain)
+        most = check_count(max_k, "max_k") if k == AUTO else check_k(k)
+        return Query(most, options | gains, group, explain, k == AUTO)
 
     def _gains(
         self,
@@ -180,12 +218,20 @@ class Suggester:
         return {"gain": resolved}, resolved
 
     def top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None = None) -> TopK:
-        """Find the best labels of each row, at most one of a group.
+        """Find the best labels of each row, at most one of a group; as many as are likely, if so asked.
 
         Rows whose best k have groups in common are searched again for four times as many, until k groups
         have come up or there is nothing left. Whatever comes later scores less, so the answer is exact where
         the search is.
         """
+        if not query.auto:
+            return self._top_k(X, query, progress)
+        options = {**query.options, "threshold": None}  # what it leaves out tells how many labels to expect
+        wide = query.k if query.groups is not None else max(query.k, SEARCHED)
+        top = self._top_k(X, replace(query, k=wide, options=options), progress)
+        return cut(top, min(query.k, self.model.n_labels_), query.options["threshold"])
+
+    def _top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None) -> TopK:
         model, groups = self.model, query.groups
         n_rows, k = X.shape[0], min(query.k, model.n_labels_)
         if groups is None:
@@ -207,7 +253,7 @@ class Suggester:
             rows, width = np.array(unfinished, np.int64), min(4 * width, model.n_labels_)
         return best
 
-    def suggest(self, X: Any, query: Query, texts: Iterable[str] = ()) -> list[list[Suggestion]]:
+    def suggest(self, X: Any, query: Query, texts: Iterable[Text] = ()) -> list[list[Suggestion]]:
         """Suggest the best tags of each row, best first; fewer than k where no more can be had.
 
         Parameters
@@ -230,7 +276,7 @@ class Suggester:
             answers[row].append(Suggestion(tag, self.tags.name(tag), score, probability, words))
         return answers
 
-    def explain(self, X: Any, row: int, label: int, text: str) -> Explanation:
+    def explain(self, X: Any, row: int, label: int, text: Text) -> Explanation:
         """Say what each word of a row's text added to the log probability of a label.
 
         Parameters
@@ -246,19 +292,34 @@ class Suggester:
             With similar training records, if they are kept.
         """
         found = self.explain_words(X, row, label, text)
-        return replace(found, records=self.similar(X[[row]], label))
+        return replace(found, records=self.similar(features_of(X)[[row]], label))
 
-    def explain_words(self, X: Any, row: int, label: int, text: str) -> Explanation:
+    def explain_words(self, X: Any, row: int, label: int, text: Text) -> Explanation:
         """Return what `explain` does, without training records."""
         tag = self.tags.tags[label]
-        if not self.model.label_counts_[label]:
-            raise ValueError(f"tag must occur in training to be explained; {tag!r} does not.")
-        found = explain_row(self.model, X[[row]], label)
-        return in_words(found, tag, self.tags.name(tag), self.vectorizer, text)
+        found, value = self.explain_features(X, row, label)
+        match = None if value is None else self._name_match(text, label, value)
+        words = in_words(found, tag, self.tags.name(tag), self.vectorizer, joined_text(text))
+        return replace(words, match=match)
+
+    def explain_features(self, X: Any, row: int, label: int) -> tuple[RowExplanation, float | None]:
+        """Return what each feature added, and what a name in the text added; None if there is none."""
+        model, features = self.model, features_of(X)[[row]]
+        if self.fusion is None or model.score_map_ is None or not isinstance(X, RecordRows):
+            return explain_row(model, features, label), None
+        by_trees = explain_row(model, features, label) if model.has_leaf(label) else None
+        return fused_explanation(by_trees, model.score_map_, X, row, label)
+
+    def _name_match(self, text: Text, label: int, value: float) -> NameMatch | None:
+        fusion, tag = self.fusion, self.tags.tags[label]
+        assert fusion is not None
+        texts, names = field_texts(text, self.fields, 0), TagNames.of(self.tags.names or {})
+        found = matched_name(fusion, texts, self.fields, label, self.model.label_counts_, names, tag)
+        return None if found is None else NameMatch(*found, value)
 
     def similar(self, row: Any, label: int, n: int = 3) -> tuple[SimilarRecord, ...]:
         """Return the training records most similar to a row that carry a label; none if they are not kept."""
-        return () if self.records is None else self.records.similar(row, label, n)
+        return () if self.records is None else self.records.similar(features_of(row), label, n)
 
 
 def _first_of_groups(labels: npt.NDArray[np.int32], groups: Groups) -> npt.NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,11 +19,15 @@ from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.titles import RecordNotes
 from longleaf.explain.words import Explanation
+from longleaf.fusion.fusion import Fusion
+from longleaf.fusion.training import NamedTraining
 from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
+from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.suggest import Suggester, Suggestion
+from longleaf.text.fields import Text, check_text
 from longleaf.text.tags import (
     Objects,
     TagCollector,
@@ -40,6 +45,30 @@ UNSEEN = ("ignore", "add", "error")
 Progress = Callable[[float], None] | None
 
 
+@dataclass(frozen=True, eq=False)
+class TaggedRows:
+    """Texts and tags as the matrices that a tagger is trained on.
+
+    Attributes
+    ----------
+    X, Y : matrices [rows, features], [rows, tags]
+    classes : array of str objects [tags]
+    vectorizer : transformer
+        Fitted to the texts.
+    notes : RecordNotes
+        What the records are called, if the tagger keeps them.
+    named : NamedTraining or None
+        The names found in the texts, if the tagger learns from names.
+    """
+
+    X: Any
+    Y: sp.csr_array
+    classes: Objects
+    vectorizer: Any
+    notes: RecordNotes
+    named: NamedTraining | None
+
+
 class Tagger(BaseEstimator):  # type: ignore[misc]
     """Strings in, strings out: a vectorizer, and a model of labels behind it.
 
@@ -52,8 +81,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         pipeline that turns a list of strings into a sparse or dense matrix will do, an encoder's embeddings
         included; only `TextVectorizer` streams its texts and can be saved.
     names : mapping of str to str, optional
-        Readable names of tags, such as `longleaf.read_names` reads them. It is not used by `fit` and may be
-        set at any time.
+        Names of tags, such as `longleaf.read_names` reads them. A tagger trained with names finds them in
+        texts, learns from them, and suggests also tags of ``names`` that training never saw. This needs a
+        `PLT` and a `TextVectorizer`; others only display names. Set after `fit`, names are only displayed.
     keep_records : bool
         Whether to keep the training records, as evidence for explanations: of each its id, the beginning of
         its title or text and its 64 strongest words, which are saved with the model.
@@ -66,6 +96,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         The tags, in order after `fit`; column and label numbers are places in it.
     fields_ : dict
         The fields of the table that it was trained on, as `longleaf.io.tables.read_table` takes them.
+    fusion_ : Fusion or None
+        What the names of tags add to the trees; None if there were none, or fewer than 500 rows.
     records_ : RecordIndex or None
         The training records, if they are kept; None may be assigned to drop them.
 
@@ -85,6 +117,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     vectorizer_: Any
     classes_: Objects
     fields_: dict[str, Any]
+    fusion_: Fusion | None = None
     records_: RecordIndex | None = None
 
     def __init__(
@@ -106,7 +139,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         tags: Iterable[Iterable[str]],
         sample_weight: npt.ArrayLike | None = None,
         *,
@@ -118,7 +151,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        texts : iterable of str
+        texts : iterable of str or mapping
             Read once, in batches that are not kept; it may be a generator.
         tags : iterable of iterables of str
             As many; a row may have none.
@@ -132,8 +165,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             Train the classifiers on its workers; the texts are read here.
         """
         options = {"progress": progress, "checkpoint": checkpoint, "client": client}
-        notes = RecordNotes(self.keep_records)
-        return self._fit(texts, TagCollector.of(tags), notes, {"sample_weight": sample_weight} | options)
+        rows = self._read(texts, TagCollector.of(tags), RecordNotes(self.keep_records))
+        return self._train(rows, {"sample_weight": sample_weight} | options)
 
     def fit_records(
         self,
@@ -153,34 +186,65 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         progress, checkpoint, client
             As in `fit`.
         """
-        collector, notes = TagCollector(), RecordNotes(self.keep_records)
         options = {"progress": progress, "checkpoint": checkpoint, "client": client}
-        self._fit(collector.texts(notes.records(records)), collector, notes, options)
+        self._train(self._read_records(records), options)
         if isinstance(records, TableReader):
             self.fields_ = records.fields
         return self
 
-    def _fit(
-        self, texts: Iterable[str], collector: TagCollector, notes: RecordNotes, options: dict[str, Any]
-    ) -> Self:
-        estimator = PLT() if self.estimator is None else clone(self.estimator)
-        if not isinstance(estimator, LabelEstimator):
-            raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
+    def _read_records(self, records: Iterable[Record]) -> TaggedRows:
+        """Read records in one pass."""
+        collector, notes = TagCollector(), RecordNotes(self.keep_records)
+        return self._read(collector.texts(notes.records(records)), collector, notes)
+
+    def _read(self, texts: Iterable[Text], collector: TagCollector, notes: RecordNotes) -> TaggedRows:
+        """Fit the vectorizer to texts, whose tags have been collected when the last one was read."""
+        estimator = self._unfitted()
         vectorizer = _default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
-        X = vectorizer.fit_transform(notes.texts(ready_texts(texts, vectorizer)))
+        texts = notes.texts(ready_texts(texts, vectorizer))
+        named: NamedTraining | None = None
+        if self.names and isinstance(estimator, PLT) and isinstance(vectorizer, TextVectorizer):
+            fields, texts = vectorizer.settle_fields(texts)
+            named = NamedTraining(TagNames.of(self.names), list(fields), estimator.n_jobs)
+            texts = named.through(texts)
+        X = vectorizer.fit_transform(texts)
         classes, Y = collector.sorted_indicator()
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"texts and tags must have the same length; got {X.shape[0]} and {Y.shape[0]}.")
-        self.estimator_ = estimator.fit(X, Y, **options)
-        self.vectorizer_, self.classes_, self.fields_ = vectorizer, classes, {}
-        self.records_ = notes.index(X, Y)
+        return TaggedRows(X, Y, classes, vectorizer, notes, named)
+
+    def _train(self, rows: TaggedRows, options: dict[str, Any]) -> Self:
+        """Train the estimator with these options of its `fit`."""
+        estimator, X, Y, classes = self._unfitted(), rows.X, rows.Y, rows.classes
+        if rows.named is None:
+            self.estimator_, self.fusion_ = estimator.fit(X, Y, **options), None
+        else:
+            tags, Y = rows.named.with_unseen(classes, Y)
+            self.fusion_ = rows.named.fit(estimator, rows.vectorizer, X, Y, tags, options)
+            self.estimator_, classes = estimator, as_objects(tags)
+        self.vectorizer_, self.classes_, self.fields_ = rows.vectorizer, classes, {}
+        self.records_ = rows.notes.index(X, Y)
+        self._fuse()
         return self
+
+    def _unfitted(self) -> LabelEstimator:
+        """Return an estimator to be trained."""
+        estimator = PLT() if self.estimator is None else clone(self.estimator)
+        if not isinstance(estimator, LabelEstimator):
+            raise TypeError(f"estimator must be a PLT or BR; got {type(estimator).__name__}.")
+        return estimator
+
+    def _fuse(self) -> None:
+        """Let the estimator score labels as the fusion says, by their counts as they are now."""
+        model, fusion = self.estimator_, self.fusion_
+        model.score_map_ = None if fusion is None else fusion.score_map(model.label_counts_)
 
     def suggest(
         self,
-        texts: Iterable[str],
-        k: int = 5,
+        texts: Iterable[Text],
+        k: int | str = 5,
         *,
+        max_k: int = DEFAULT_MOST,
         tail: float | None = None,
         gain: Mapping[str, float] | None = None,
         only: Iterable[str] | None = None,
@@ -198,9 +262,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        texts : iterable of str
-        k : int
-            How many tags a text.
+        texts : iterable of str or mapping
+        k : int or "auto"
+            How many tags a text; "auto" returns, for each text, the tags whose expected F1 is largest by
+            their probabilities, and none where it is likelier that no tag is right. It relies on calibrated
+            probabilities, which a tagger trained with names has.
+        max_k : int
+            The most tags that "auto" returns.
         tail : float, optional
             The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional
@@ -211,7 +279,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         groups : mapping of str to object, optional
             The group of some tags: of each group at most the best tag is suggested.
         explain : bool
-            Whether to name the words that spoke for each tag.
+            Whether to name the words that support each tag.
         min_probability : float, optional
             From 0 to 1: tags with a smaller probability are not suggested, whatever their gain. A
             ``threshold`` is a smallest score, which is gain times probability; both may be given.
@@ -227,6 +295,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         suggester = self._suggester
         query = suggester.query(
             k,
+            max_k=max_k,
             tail=tail,
             gain=gain,
             only=only,
@@ -241,31 +310,30 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             n_jobs=n_jobs,
         )
         kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()
-        return suggester.suggest(self._matrix(kept if explain else texts), query, kept)
+        return suggester.suggest(self._rows(kept if explain else texts), query, kept)
 
-    def explain(self, text: str, tag: str) -> Explanation:
+    def explain(self, text: Text, tag: str) -> Explanation:
         """Say what each word of a text added to the log probability of a tag.
 
         The rule is that of `longleaf.explain`: integrated gradients from the empty text, complete.
 
         Parameters
         ----------
-        text : str
+        text : str or mapping
         tag : str
             Any tag that occurs in training.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string; got {type(text).__name__}.")
+        check_text(text)
         check_is_fitted(self)
         suggester = self._suggester
-        return suggester.explain(self._matrix([text]), 0, suggester.tags.number(tag), text)
+        return suggester.explain(self._rows([text]), 0, suggester.tags.number(tag), text)
 
-    def similar(self, text: str, tag: str, n: int = 3) -> tuple[SimilarRecord, ...]:
+    def similar(self, text: Text, tag: str, n: int = 3) -> tuple[SimilarRecord, ...]:
         """Return the training records that carry a tag and are most similar to a text.
 
         Parameters
         ----------
-        text : str
+        text : str or mapping
         tag : str
             Any tag of `classes_`.
         n : int
@@ -276,31 +344,30 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tuple of SimilarRecord
             The id, title and similarity of each, best first; of equally similar ones, in order of training.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string; got {type(text).__name__}.")
+        check_text(text)
         check_is_fitted(self)
         suggester = self._suggester
         if suggester.records is None:
             raise ValueError("keep_records must be true in fit to find similar records; it was false.")
         return suggester.similar(self._matrix([text]), suggester.tags.number(tag), check_count(n, "n"))
 
-    def predict(self, texts: Iterable[str]) -> list[list[str]]:
+    def predict(self, texts: Iterable[Text]) -> list[list[str]]:
         """Return the top tags of each text, best first, as many as the estimator's ``k``.
 
         `transform_tags` turns them into an indicator.
         """
         check_is_fitted(self)
-        labels = self.estimator_.top_k(self._matrix(texts)).labels
+        labels = self.estimator_.top_k(self._rows(texts)).labels
         return [self.classes_[row[row >= 0]].tolist() for row in labels]
 
     def predict_proba(
-        self, texts: Iterable[str], tags: Iterable[str] | None = None
+        self, texts: Iterable[Text], tags: Iterable[str] | None = None
     ) -> npt.NDArray[np.float32]:
         """Return the probability of every given tag for every text.
 
         Parameters
         ----------
-        texts : iterable of str
+        texts : iterable of str or mapping
         tags : iterable of str, optional
             Which tags, also by readable name, in the order of the columns; by default all, as in
             ``classes_``.
@@ -312,12 +379,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         labels = None if tags is None else self._suggester.tags.numbers(tags, "tags")
-        return self.estimator_.predict_proba(self._matrix(texts), labels)
+        return self.estimator_.predict_proba(self._rows(texts), labels)
 
-    def score(self, texts: Iterable[str], tags: Iterable[Iterable[str]]) -> float:
+    def score(self, texts: Iterable[Text], tags: Iterable[Iterable[str]]) -> float:
         """Return the precision at 1 as a fraction; tags that training never saw cannot be hit."""
         check_is_fitted(self)
-        return self.estimator_.score(self._matrix(texts), self.transform_tags(tags))
+        return self.estimator_.score(self._rows(texts), self.transform_tags(tags))
 
     def transform_tags(self, tags: Iterable[Iterable[str]], *, unseen: str = "ignore") -> sp.csr_array:
         """Turn tags into an indicator whose columns are `classes_`, as for `longleaf.metrics`.
@@ -339,7 +406,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder, for `longleaf.load`; see `longleaf.PLT.save`."""
         check_is_fitted(self)
-        components = self.estimator_, self.vectorizer_, self.classes_, self.names, self.fields_, self.records_
+        components = (
+            *(self.estimator_, self.vectorizer_, self.classes_, self.names),
+            *(self.fields_, self.records_, self.fusion_),
+        )
         storage.save_folder(path, self.kind, *files.to_arrays(*components), force)
 
     @classmethod
@@ -347,11 +417,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         found = files.from_folder(folder)
         tagger = cls(clone(found["estimator_"]), clone(found["vectorizer_"]))
         tagger.__dict__.update(found)
+        tagger._fuse()
         return tagger
 
     def partial_fit(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         tags: Iterable[Iterable[str]],
         sample_weight: npt.ArrayLike | None = None,
         *,
@@ -380,11 +451,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "estimator_"):
             return self.fit_records(records, progress=progress)
         collector, notes = TagCollector(self.classes_), self._notes()
-        return self._learn(collector.texts(notes.records(records)), collector, notes, None, progress)
+        texts = collector.texts(notes.records(records), self._suggester.fields)
+        return self._learn(texts, collector, notes, None, progress)
 
     def _learn(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         collector: TagCollector,
         notes: RecordNotes,
         sample_weight: npt.ArrayLike | None,
@@ -395,6 +467,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         Y = collector.indicator()
         model.partial_fit(X, Y, sample_weight, progress=progress)
         self.classes_ = as_objects(collector.tags)
+        self._fuse()
         if self.records_ is not None:
             self.records_ = self.records_.extended(X, Y, notes.ids, notes.titles)
         return self
@@ -405,7 +478,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def refit(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         tags: Iterable[Iterable[str]],
         labels: Iterable[str] | None = None,
         sample_weight: npt.ArrayLike | None = None,
@@ -430,12 +503,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         model.refit(X, Y, numbers, sample_weight, progress=progress)
         self.classes_ = as_objects(collector.tags)
         self.records_ = notes.index(X, Y)
+        self._fuse()
         return self
 
     def add_labels(
         self,
         labels: Iterable[str],
-        texts: Iterable[str] | None = None,
+        texts: Iterable[Text] | None = None,
         tags: Iterable[Iterable[str]] | None = None,
     ) -> Self:
         """Add new tags, and learn them if there are texts.
@@ -459,6 +533,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             self.classes_ = as_objects([*self.classes_, *new])
             if self.records_ is not None:
                 self.records_ = self.records_.with_labels(len(self.classes_))
+            self._fuse()
             return self
         return self._learn(texts, TagCollector.of(tags, [*self.classes_, *new]), self._notes(), None, None)
 
@@ -472,6 +547,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         model.remove_labels(numbers)
         if self.records_ is not None:
             self.records_ = self.records_.without(numbers)
+        if self.fusion_ is not None:
+            self.fusion_ = self.fusion_.without(numbers)
+        self._fuse()
         return self
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
@@ -513,10 +591,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tags: TagIndex | None = self.__dict__.get("_tags")
         if tags is None or tags.tags is not self.classes_ or tags.names is not self.names:
             tags = self.__dict__["_tags"] = TagIndex(self.classes_, self.names)
-        return Suggester(self.estimator_, tags, self.vectorizer_, self.records_)
+        return Suggester(self.estimator_, tags, self.vectorizer_, self.records_, self.fusion_)
 
-    def _matrix(self, texts: Iterable[str]) -> Any:
+    def _matrix(self, texts: Iterable[Text]) -> Any:
         return self._suggester.matrix(texts)
+
+    def _rows(self, texts: Iterable[Text]) -> Any:
+        return self._suggester.rows(texts)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -539,7 +620,7 @@ def suggester_of(model: LabelEstimator | Tagger) -> Suggester:
 
 def _default_vectorizer(estimator: LabelEstimator) -> TextVectorizer:
     """Return the vectorizer that belongs to an estimator: it uses as many threads."""
-    return TextVectorizer(n_jobs=estimator.n_jobs)
+    return TextVectorizer.for_tags(n_jobs=estimator.n_jobs)
 
 
 def _with_components(params: dict[str, Any], estimator: Any, vectorizer: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import longleaf as ll
 from tests.helpers.commands import complaint, fill, run, run_well
-from tests.helpers.tables import FIELDS, table, texts_of, write_jsonl
+from tests.helpers.tables import FIELDS, records_of, table, write_jsonl
 
 Line = dict[str, Any]
 
@@ -83,7 +83,7 @@ def test_scores_and_probabilities_stay_those_of_the_unfiltered_labels(folder: Pa
 
 def test_tags_are_filtered_as_the_tagger_filters_them(folder: Path) -> None:
     tagger = ll.load(folder / "tagger.ll")
-    texts = texts_of(table(30, new_tag=True))
+    records = records_of(table(30, new_tag=True))
     groups = {"oil": "food", "wheat": "food", "fish": "food"}
     lines = predicted(
         folder / "tagger.ll",
@@ -93,7 +93,7 @@ def test_tags_are_filtered_as_the_tagger_filters_them(folder: Path) -> None:
         "--groups",
         folder / "groups.tsv",
     )
-    want = tagger.suggest(texts, 5, never=["oil", "law"], groups=groups)
+    want = tagger.suggest(records, 5, never=["oil", "law"], groups=groups)
     assert found_labels(lines, "tag") == [[one.tag for one in row] for row in want]
     assert {len(line["labels"]) for line in lines} == {1}
     both = predicted(
@@ -204,9 +204,9 @@ def test_filters_may_come_from_standard_input_but_only_one_thing(folder: Path) -
 
 
 def test_the_words_that_spoke_for_a_tag_are_those_of_suggest(folder: Path) -> None:
-    texts = texts_of(table(30, new_tag=True))
+    records = records_of(table(30, new_tag=True))
     lines = predicted(folder / "tagger.ll", folder / "test.jsonl", "--show-words", "-k", 2)
-    want = ll.load(folder / "tagger.ll").suggest(texts, 2, explain=True)
+    want = ll.load(folder / "tagger.ll").suggest(records, 2, explain=True)
     assert any(one["words"] for line in lines for one in line["labels"])
     for line, row in zip(lines, want, strict=True):
         for one, suggestion in zip(line["labels"], row, strict=True):
@@ -227,6 +227,8 @@ def test_words_need_texts(folder: Path) -> None:
         ((), {}),
         (("--ngrams", "1,2", "--min-df", 2), {"ngram_range": (1, 2), "min_df": 2}),
         (("--chars", "3,4", "--max-df", "0.5"), {"char_ngram_range": (3, 4), "max_df": 0.5}),
+        (("--chars", "none"), {"char_ngram_range": None}),
+        (("--field", "title=2.5"), {"fields": {"title": 2.5, "body": 1.0}}),
         (("--analyzer", "char_wb", "--ngrams", "3"), {"analyzer": "char_wb", "ngram_range": (3, 3)}),
         (("--max-features", 7, "--keep-case"), {"max_features": 7, "lowercase": False}),
         (("--hash", 64, "--min-df", "0.1"), {"hashing": 64, "min_df": 0.1}),
@@ -237,10 +239,10 @@ def test_vectorizer_options_are_the_vectorizers_parameters(
 ) -> None:
     run_well("train", folder / "train.jsonl", *FIELDS, *options, "--trees", 1, "-o", tmp_path / "m.ll")
     made = ll.load(tmp_path / "m.ll").vectorizer_
-    expected = ll.TextVectorizer(**want, n_jobs=-1)
+    expected = ll.TextVectorizer.for_tags(**{"fields": {"title": 1.0, "body": 1.0}} | want, n_jobs=-1)
     assert made.get_params() == expected.get_params()
-    texts = texts_of(table(80))
-    difference = made.transform(texts) - expected.fit_transform(texts)
+    records = records_of(table(80))
+    difference = made.transform(records) - expected.fit_transform(records)
     assert abs(difference).max() == 0
 
 

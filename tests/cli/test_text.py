@@ -15,7 +15,7 @@ import longleaf as ll
 from longleaf.metrics import evaluate
 from longleaf.propensity import inverse_propensity_from_counts
 from tests.helpers.commands import complaint, fill, run, run_well
-from tests.helpers.tables import FIELDS, NAMES, fill_texts, table, texts_of, write_jsonl
+from tests.helpers.tables import FIELDS, NAMES, fill_texts, records_of, table, write_jsonl
 
 
 def as_csv(rows: list[dict[str, Any]], separator: str = ";", delimiter: str = ",") -> str:
@@ -42,7 +42,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_gives_the_tagger_that_python_gives(folder: Path) -> None:
     rows = table(80)
     estimator = ll.PLT(n_trees=2, max_leaf=2, random_state=1)
-    want = ll.Tagger(estimator).fit(texts_of(rows), [row["subjects"] for row in rows])
+    want = ll.Tagger(estimator).fit(records_of(rows), [row["subjects"] for row in rows])
     got = ll.load(folder / "tagger.ll")
     assert isinstance(got, ll.Tagger)
     assert got.suggest(["olive bread", "herring"]) == want.suggest(["olive bread", "herring"])
@@ -179,7 +179,7 @@ def predictions(text: str) -> list[dict[str, Any]]:
 
 def test_predict_writes_what_suggest_gives_with_the_rows_ids(folder: Path) -> None:
     rows = predictions(run_well("predict", folder / "tagger.ll", folder / "test.jsonl", "-k", 3, "--tail", 1))
-    want = ll.load(folder / "tagger.ll").suggest(texts_of(table(30)), 3, tail=1.0)
+    want = ll.load(folder / "tagger.ll").suggest(records_of(table(30)), 3, tail=1.0)
     assert [row["id"] for row in rows] == [f"r{number}" for number in range(30)]
     assert [row["row"] for row in rows] == list(range(30))
     for row, suggestions in zip(rows, want, strict=True):
@@ -237,7 +237,7 @@ def test_evaluate_counts_tags_that_training_never_saw(folder: Path) -> None:
     place = {tag: number for number, tag in enumerate([*tagger.classes_, "brand new"])}
     rows = table(30, new_tag=True)
     truth = [[place[tag] for tag in row["subjects"]] for row in rows]
-    suggested = tagger.suggest(texts_of(rows), 4)
+    suggested = tagger.suggest(records_of(rows), 4)
     top = np.array([[place[one.tag] for one in row] for row in suggested])
     counts = np.append(tagger.estimator_.label_counts_, 0)
     worth = inverse_propensity_from_counts(counts, 80)

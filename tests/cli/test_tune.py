@@ -8,6 +8,7 @@ import pytest
 
 import longleaf as ll
 from tests.helpers.commands import complaint, fill, run, run_well
+from tests.helpers.same import same_arrays
 from tests.helpers.tables import FIELDS, table, write_jsonl
 
 FEW = ("--loss", "log,squared-hinge", "-C", "0.01,8", "--trees", 1, "--max-leaf", 2, "--threshold", 0.1)
@@ -19,6 +20,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = fill(tmp_path_factory.mktemp("tune"))
     write_jsonl(folder / "train.jsonl", table(80))
     write_jsonl(folder / "dev.jsonl", table(30, new_tag=True))
+    write_jsonl(folder / "many.jsonl", table(600))
+    (folder / "names.tsv").write_text("oil\tolive oil\nwheat\twheat\nfish\tcod\nmoon\tmoon\n")
     return folder
 
 
@@ -27,31 +30,37 @@ def options_said(said: str) -> list[str]:
     return line.removeprefix("chosen   ").split()
 
 
-def same_model(a: Path, b: Path) -> bool:
-    """Compare the arrays of two folders byte by byte."""
-    files = [sorted(path.relative_to(one) for path in one.rglob("*.npy")) for one in (a, b)]
-    return files[0] == files[1] and all((a / one).read_bytes() == (b / one).read_bytes() for one in files[0])
-
-
 @pytest.mark.parametrize(
-    ("data", "fields"), [("train.txt", ()), ("train.jsonl", (*FIELDS, "--ngrams", "1,2"))]
+    ("data", "fields"),
+    [
+        ("train.txt", ()),
+        ("train.jsonl", (*FIELDS, "--ngrams", "1,2")),
+        ("train.jsonl", (*FIELDS, "--field", "title=3")),
+        ("many.jsonl", (*FIELDS, "--names", "names.tsv")),
+    ],
 )
 def test_the_model_is_what_train_gives_with_the_options_that_were_said(
     folder: Path, tmp_path: Path, data: str, fields: tuple[str, ...]
 ) -> None:
+    fields = tuple(str(folder / one) if one == "names.tsv" else one for one in fields)
     command = ("tune", folder / data, *fields, *SEARCH, "--seed", 4, "--metric", "psp@2")
     said = run_well(*command, "-o", tmp_path / "tuned.ll")
     assert "because  psp@2 is" in said
     assert "with tail 1" in said
     chosen = options_said(said)
     run_well("train", folder / data, *fields, *chosen, "--seed", 4, "--threads", 1, "-o", tmp_path / "m.ll")
-    assert same_model(tmp_path / "tuned.ll", tmp_path / "m.ll")
+    same_arrays(tmp_path / "tuned.ll", tmp_path / "m.ll")
     tuned, trained = ll.load(tmp_path / "tuned.ll"), ll.load(tmp_path / "m.ll")
     for name in ("data", "data_digest", "rows"):
         assert tuned.origin_[name] == trained.origin_[name]
     if isinstance(tuned, ll.Tagger):
         assert tuned.fields_ == trained.fields_
         assert list(tuned.classes_) == list(trained.classes_)
+        assert tuned.vectorizer_.get_params() == trained.vectorizer_.get_params()
+        assert tuned.names == trained.names
+        assert ("--names" in fields) == (tuned.fusion_ is not None)
+        answers = [one.suggest(["olive oil", "moon"]) for one in (tuned, trained)]
+        assert answers[0] == answers[1]
 
 
 def test_what_was_chosen_and_why_is_kept_in_the_model_and_printed_as_json(

@@ -38,6 +38,27 @@ def test_a_model_of_texts_learns_new_tags(folder):
     np.testing.assert_array_equal(tagger.estimator_.label_counts_, [4, 4, 1])
 
 
+def test_new_texts_may_have_other_fields_than_the_old_ones(folder):
+    old = [
+        {"title": f"{one} oil {n}", "text": one, "tags": [one]} for n in range(4) for one in ("olive", "palm")
+    ]
+    new = [{"heading": row["title"], "body": row["text"], "subjects": ["new", *row["tags"]]} for row in old]
+    for name, rows in (("old", old), ("new", new)):
+        (folder / f"{name}-fields.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    options = ("--trees", 1, "--threads", 1)
+    run_well("train", folder / "old-fields.jsonl", "-o", folder / "fields.ll", *options)
+    fields = ("--text", "heading", "--text", "body", "--tags", "subjects")
+    command = ("update", folder / "fields.ll", folder / "new-fields.jsonl", "--threads", 1)
+    run_well(*command, *fields, "-o", folder / "updated.ll")
+    want = ll.load(folder / "fields.ll")
+    records = [{"title": row["title"], "text": row["text"]} for row in old]
+    want.estimator_.set_params(n_jobs=1)
+    want.partial_fit(records, [row["subjects"] for row in new])
+    found = ll.load(folder / "updated.ll")
+    assert found.suggest(records) == want.suggest(records)
+    assert "must name one field, or 2" in complaint(*command, *fields, "--text", "id", "-o", folder / "x.ll")
+
+
 def test_what_cannot_learn_is_refused(folder):
     run_well("train", folder / "train.txt", "-o", folder / "br.ll", "--model", "br", "--threads", 1)
     refused = complaint("update", folder / "br.ll", folder / "test.txt", "-o", folder / "x.ll")

@@ -63,21 +63,30 @@ NUMBERS = {
     "f": (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, -1e16, 1e-45, -0.0, 0.0, 1.0, -1.0),
     "i": (-1, 0, 1, 2, 3, 63, 64, 127, 1 << 31, 1 << 62),
     "u": (0, 1, 2, 3, 127, 128, 255, 1 << 31, 1 << 62),
+    "b": (False, True),
 }
 
 ROWS = [[0], [1, 2], [0, 3], [4], [5]]
 TEXTS = ["olive oil from Crete", "red wine and bread", "wheat, fish and a licence for the import", "?"]
 
+WORDS_OF_TAGS = {"tag0": "olive oil", "tag1": "wine", "tag2": "wheat", "tag9": "licence"}
 
-def corpus():
+
+def corpus(n_rows=60):
     """Make texts and tags, enough for trees of two levels."""
     random, things = np.random.default_rng(0), [text.split() for text in TEXTS[:3]]
     texts, tags = [], []
-    for row in range(60):
+    for row in range(n_rows):
         chosen = sorted({int(thing) for thing in random.integers(0, 3, 2)} | {row % 3})
         texts.append(" ".join(random.choice([word for thing in chosen for word in things[thing]], 6)))
         tags.append([f"tag{thing}" for thing in chosen] + [f"tag{3 + row % 5}"])
     return texts, tags
+
+
+def with_fields(n_rows):
+    """Make records with titles, and their tags."""
+    texts, tags = corpus(n_rows)
+    return [{"title": text.split()[0], "text": text} for text in texts], tags
 
 
 def save_models(folder):
@@ -94,6 +103,7 @@ def save_models(folder):
         "proxml": ProXML(positive_weight=1.0, **settings).fit(X, numbers),
         "tagger": ll.Tagger(ll.PLT(**trees)).fit(texts, tags),
         "named": ll.Tagger(ll.PLT(**trees), names={"tag0": "Oil", "tag1": "Wine"}).fit(texts, tags),
+        "fused": ll.Tagger(ll.PLT(**trees), names=WORDS_OF_TAGS).fit(*with_fields(600)),
         "recorded": ll.Tagger(ll.PLT(**trees), keep_records=True).fit(texts, tags),
         "hashed": ll.Tagger(ll.BR(**settings), ll.TextVectorizer(hashing=64, n_jobs=1)).fit(texts, tags),
     }

@@ -15,6 +15,14 @@ def same_model(a, b):
     assert (a.n_rows_, a.n_features_in_, a.n_labels_) == (b.n_rows_, b.n_features_in_, b.n_labels_)
 
 
+def same_arrays(a, b):
+    """Compare the arrays of two folders, byte by byte."""
+    files = [sorted(path.relative_to(one) for path in one.rglob("*.npy")) for one in (a, b)]
+    assert files[0] == files[1]
+    for file in files[0]:
+        assert (a / file).read_bytes() == (b / file).read_bytes(), file
+
+
 def same_matrix(a, b):
     """Compare two sparse matrices."""
     assert a.shape == b.shape

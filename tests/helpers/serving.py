@@ -96,8 +96,8 @@ class Running:
             with error:
                 return Answer(error.code, {n.lower(): v for n, v in error.headers.items()}, error.read())
 
-    def suggest(self, texts: list[str], **options: Any) -> list[list[dict[str, Any]]]:
-        """Give the suggestions of texts."""
+    def suggest(self, texts: list[Any], **options: Any) -> list[list[dict[str, Any]]]:
+        """Give the suggestions of texts or records."""
         answer = self.call("/v1/suggest", {"texts": texts} | options)
         assert answer.status == 200, answer.body
         return [result["suggestions"] for result in answer.json["results"]]

@@ -35,8 +35,8 @@ def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def texts_of(rows: list[dict[str, Any]]) -> list[str]:
-    return [f"{row['title']} {row['body']}" for row in rows]
+def records_of(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return [{"title": row["title"], "body": row["body"]} for row in rows]
 
 
 def fill_texts(folder: Path) -> Path:

@@ -33,7 +33,8 @@ def small(**params):
 
 
 def make_tagger():
-    return ll.Tagger(small(), names={"oil": "Olive oil"}).fit(TEXTS, TAGS)
+    """Train a tagger, and name a tag afterwards: the name is only displayed."""
+    return ll.Tagger(small()).fit(TEXTS, TAGS).set_params(names={"oil": "Olive oil"})
 
 
 def tags_of(suggestions):

@@ -137,9 +137,14 @@ def test_ngrams_longer_than_any_text_take_no_time(analyzer):
 
 
 def test_a_label_without_a_leaf_cannot_be_explained(originals):
-    model = ll.load(originals / "plt")
-    model.remove_labels([0])
-    model.label_counts_[0] = 1
+    model, without = (ll.load(originals / "plt") for _ in range(2))
+    without.remove_labels([0])
+    without.label_counts_[0] = 1
+    with pytest.raises(
+        ValueError, match="label must occur in training to have a probability to explain; got 0"
+    ):
+        explain_row(without, np.ones((1, without.n_features_in_)), 0)
+    model.trees_[1], model.weights_[1] = without.trees_[1], without.weights_[1]
     with pytest.raises(ValueError, match="label must have a leaf in every tree to be explained; got 0"):
         explain_row(model, np.ones((1, model.n_features_in_)), 0)
 

@@ -19,8 +19,8 @@ ROWS = [
     {"id": "b", "title": "Wheat", "text": "und Öl", "tags": ["cereals"]},
 ]
 RECORDS = [
-    Record("a", "Olive oil from Crete", ["oil", "fruit"], 0),
-    Record("b", "Wheat und Öl", ["cereals"], 1),
+    Record("a", {"title": "Olive oil", "text": "from Crete"}, ["oil", "fruit"], 0),
+    Record("b", {"title": "Wheat", "text": "und Öl"}, ["cereals"], 1),
 ]
 
 
@@ -123,7 +123,7 @@ def test_tags_that_are_not_wanted_are_not_missed():
     untagged = jsonl({"text": "a"}, {"text": "b", "tags": []})
     assert [r.tags for r in read(untagged, tags=None)[0]] == [[], []]
     assert [r.tags for r in read(untagged, keep_untagged=True)[0]] == [[], []]
-    assert read(b"text\na\n", tags=None)[0] == [Record(None, "a", [], 0)]
+    assert read(b"text\na\n", tags=None)[0] == [Record(None, {"text": "a"}, [], 0)]
 
 
 FAULTS = [

@@ -23,6 +23,8 @@ def test_hand_worked_calibration():
     assert low.probability == pytest.approx(0.25)
     assert high.share == 0.5
     assert found.pairs == 5
+    assert found.probability == pytest.approx((0.95 + 0.92 + 0.25 + 0.22 + 0.28) / 5)
+    assert found.share == 2 / 5
     assert found.ece == pytest.approx(100 * (abs(0.75 - 1) + abs(1.87 - 1)) / 5)
     errors = (0.05**2, 0.75**2, 0.92**2, 0.22**2, 0.28**2)
     assert found.brier == pytest.approx(100 * sum(errors) / 5)
@@ -77,6 +79,7 @@ def test_k_beyond_the_predictions_and_no_predictions_at_all():
     top = top_of([[-1], [-1]], [[0], [0]])
     found = calibration([[0], [1]], top, k=5)
     assert (found.ece, found.brier, found.bins) == (0.0, 0.0, ())
+    assert (found.probability, found.share) == (0.0, 0.0)
     assert evaluate([[0], [1]], top, k=5)["ece@5"] == 0
 
 

@@ -2,6 +2,7 @@
 
 from tests.reference.metrics import evaluate, frequency_bins, frequency_table, inverse_propensity
 from tests.reference.ndcg import best_sides, grow_ndcg_tree, lots, rank_by_ndcg_trees
+from tests.reference.phrases import find_phrases, phrases
 from tests.reference.search import (
     HINGE_2,
     HINGE_3,
@@ -30,6 +31,7 @@ __all__ = [
     "best_sides",
     "bounds",
     "evaluate",
+    "find_phrases",
     "frequency_bins",
     "frequency_table",
     "grow_ndcg_tree",
@@ -41,6 +43,7 @@ __all__ = [
     "node_targets",
     "objective",
     "parents",
+    "phrases",
     "rank_by_ndcg_trees",
     "union_top",
 ]

@@ -63,6 +63,12 @@ def label_probabilities(link, model, x, n_labels):
     return result
 
 
+def mapped(probability, slope, offset):
+    """What probabilities become by maps of a slope and an offset."""
+    clipped = np.clip(probability, 1e-6, 1 - 1e-6)
+    return np.exp(-np.logaddexp(0, -(slope * np.log(clipped / (1 - clipped)) + offset)))
+
+
 def best(scores, k):
     """Give the k labels of the highest positive scores, the best first."""
     order = sorted(range(len(scores)), key=lambda label: (-scores[label], label))

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import longleaf as ll
+from longleaf.metrics import ReliabilityBin
 from tests.helpers.commands import run_well
 from tests.helpers.reports import FAST, NAMES, Page, fill_models
-from tests.helpers.tables import table
+from tests.helpers.tables import table, write_jsonl
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
+
+from longleaf.report import sections
 
 PLOTS = {
     "label-frequency",
@@ -23,6 +26,7 @@ PLOTS = {
     "changes",
     "reliability",
     "reliability-bins",
+    "sizes",
     "nodes",
     "time",
     "constants",
@@ -106,7 +110,7 @@ def test_recall_by_frequency_is_that_of_the_frequency_table(folder: Path, featur
             hit[power] += label in top.labels[row]
         for power in range(1, 10):
             low, high = 2 ** (power - 1), 2**power - 1
-            name = f"{low} rows" if low == high else f"{low}-{high} rows"
+            name = f"{low} row" if low == high else f"{low}-{high} rows"
             assert (name in rows) == (true[power] > 0)
             if true[power]:
                 assert float(rows[name][1 + place]) == pytest.approx(
@@ -125,7 +129,8 @@ def test_reliability_counts_every_suggestion_and_its_truth(folder: Path, feature
         chance, right = model.probability(X, row, label), Y.toarray()[row, label]
         bucket = np.minimum((10 * chance).astype(int), 9)
         off = sum(abs(chance[bucket == b].sum() - right[bucket == b].sum()) for b in range(10)) / len(row)
-        number, *shares = rows[f"tail {tail:g}"]
+        *_, number = rows[f"tail {tail:g}"][:3]
+        shares = rows[f"tail {tail:g}"][3:]
         assert int(number) == len(row)
         brier = np.mean((chance - right) ** 2)
         want = [100 * chance.mean(), 100 * right.mean(), 100 * off, 100 * brier]
@@ -133,6 +138,81 @@ def test_reliability_counts_every_suggestion_and_its_truth(folder: Path, feature
         judged = ll.metrics.calibration(Y, top, k=5)
         assert list(map(float, shares[2:])) == pytest.approx([judged.ece, judged.brier], abs=0.006)
         assert f"tail {tail:g}: ECE {judged.ece:.1f}" in features, "the plot's legend says it too"
+    top = model.top_k(X, 5)
+    for k in (1, 3):
+        judged = ll.metrics.calibration(Y, top, k=k)
+        cells = rows[f"tail 0, first {k}"]
+        assert int(cells[2]) == judged.pairs
+        assert list(map(float, cells[5:])) == pytest.approx([judged.ece, judged.brier], abs=0.006)
+    said = f"the calibration error (ECE@5) is {ll.metrics.calibration(Y, top, k=5).ece:.1f} points"
+    assert said in Page(features).text, "at a glance"
+
+
+def calibrated(*bins: tuple[float, int, int]) -> ll.metrics.Calibration:
+    """Give a calibration of bins of (probability, suggestions, correct ones)."""
+    return ll.metrics.Calibration(
+        0, 0, tuple(ReliabilityBin(int(10 * p) / 10, int(10 * p + 1) / 10, n, hits, p) for p, n, hits in bins)
+    )
+
+
+def test_a_word_says_whether_probabilities_are_too_small_or_too_large() -> None:
+    for bins, below, above in (
+        ([(0.25, 1000, 250), (0.75, 1000, 750)], "reliable", "reliable"),
+        ([(0.25, 1000, 300), (0.75, 1000, 700)], "under-confident", "over-confident"),
+        ([(0.25, 1000, 200), (0.55, 1000, 600)], "over-confident", "under-confident"),
+        ([(0.25, 1000, 265), (0.75, 1000, 735)], "reliable", "reliable"),  # two points are not worth a word
+        ([(0.25, 10, 4), (0.75, 10, 6)], "reliable", "reliable"),  # nor is what may be chance
+        ([(0.05, 1000, 300), (0.45, 1000, 200)], "reliable", "–"),  # no suggestion is that likely
+    ):
+        assert sections.confidence(calibrated(*bins)) == (below, above)
+
+
+def test_reliability_and_the_number_of_labels_come_right_after_the_overview(texts: str, both: str) -> None:
+    for html, before in ((texts, ["overview"]), (both, ["overview", "against"])):
+        found = re.findall(r'<section id="(\w+)"', html.replace("'", '"')) or Page(html).ids
+        names = [name for name in found if f'href="#{name}"' in html and not name.startswith("table-")]
+        assert names[: len(before) + 3] == [*before, "reliability", "sizes", "labels"]
+        assert "Are the probabilities reliable?" in html
+
+
+def test_as_many_as_are_likely_stand_beside_the_fixed_numbers(
+    folder: Path, features: str, texts: str
+) -> None:
+    pages = (
+        (features, "model.ll", "test.txt", ["1", "3", "5"]),
+        (texts, "tagger.ll", "test.jsonl", ["1", "3"]),
+    )
+    for html, model, data, places in pages:  # the tagger has 4 tags
+        options = ("-k", "1,2,3,4,5,6,7,8,auto", "--json")
+        want = json.loads(run_well("evaluate", folder / model, folder / data, *options))
+        rows = {name.split()[0]: cells for name, cells in Page(html).cells("sizes").items()}
+        fixed = {k: want[f"f1@{k}"] for k in range(1, 9)}
+        best = max(fixed, key=lambda k: fixed[k])
+        assert set(rows) == {*places, str(best), "as"}
+        for name, cells in rows.items():
+            at = name.replace("as", "auto")
+            keys = [f"{metric}@{at}" for metric in ("precision", "recall", "f1", "labels", "none")]
+            assert list(map(float, cells)) == pytest.approx([want[key] for key in keys], abs=0.051)
+        said = Page(html).text
+        assert f"leads to an F1 of {want['f1@auto']:.1f}" in said.replace("\xa0%", "")
+        assert f"{want['labels@auto']:.1f} labels per row on average" in said
+
+
+def test_the_number_of_one_is_singular(folder: Path, tmp_path: Path, features: str, texts: str) -> None:
+    write_jsonl(tmp_path / "one.jsonl", table(1))
+    arguments = (folder / "tagger.ll", tmp_path / "one.jsonl", "-o", tmp_path / "one.html", *FAST)
+    assert "one.html: 1 row evaluated" in run_well("report", *arguments)
+    one = (tmp_path / "one.html").read_text()
+    assert "evaluated on 1 row of" in one
+    for html in (features, texts, one):
+        assert not re.search(r"(?<![.,\d])1 (rows|labels|label trees|hits)\b", Page(html).text)
+
+
+def test_examples_say_what_supports_a_suggestion_and_what_counts_against_it(texts: str) -> None:
+    said = Page(texts[texts.index('id="examples"') : texts.index('id="cost"')]).text
+    assert "supports: " in said
+    assert "counts against: " in said
+    assert not re.search(r"[-+]0\.00", said)
 
 
 def test_nodes_and_labels_gained_are_those_of_the_searches(folder: Path, features: str) -> None:

@@ -100,23 +100,23 @@ def test_only_requests_that_ask_for_the_same_are_one_search(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched = []
-    monkeypatch.setattr(engine, "matrix", lambda texts: searched.append(len(texts)) or _matrix(engine, texts))
+    monkeypatch.setattr(engine, "rows", lambda texts: searched.append(len(texts)) or _rows(engine, texts))
     same = [request(engine, [text], k=2, tail=0.5) for text in TEXTS]
     search_together([*same, request(engine, TEXTS[:1], k=3, tail=0.5)])
     assert searched == [4, 1]
 
 
-def _matrix(engine: Engine, texts: list[str]) -> Any:
-    return Engine.matrix(engine, texts)
+def _rows(engine: Engine, texts: list[str]) -> Any:
+    return Engine.rows(engine, texts)
 
 
 def test_a_failure_stays_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def matrix(texts: list[str]) -> Any:
+    def rows(texts: list[str]) -> Any:
         if "boom" in texts:
             raise RuntimeError("boom")
-        return _matrix(engine, texts)
+        return _rows(engine, texts)
 
-    monkeypatch.setattr(engine, "matrix", matrix)
+    monkeypatch.setattr(engine, "rows", rows)
     good, bad, other = search_together([request(engine, [text]) for text in ("olive", "boom", "cod")])
     assert isinstance(bad, RuntimeError)
     assert good == search_together([request(engine, ["olive"])])[0]

@@ -11,6 +11,7 @@ import pytest
 
 from longleaf.explain.packed import Strings
 from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
+from tests.server.records import make_record_tagger
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: make test-browser")
@@ -21,6 +22,7 @@ if CHROMIUM is None:
 
 PATIENCE_MS = 60_000
 HOSTILE = "<b>bold</b> <img src=x onerror=alert(1)> & more"
+RECORD = {"title": "virgin olive oil", "text": "the import of olive and saffron from the mill"}
 TEXT = "The catch of cod and herring, and virgin olive oil 𝕏 for the mill"
 
 
@@ -44,9 +46,22 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def record_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("records")
+    make_record_tagger().save(folder / "tagger.ll")
+    with serving(folder / "tagger.ll", "--feedback", folder / "feedback.jsonl") as running:
+        yield running
+
+
 @pytest.fixture
 def page(browser: Any, service: Running) -> Iterator[Any]:
     yield from opened(browser, service)
+
+
+@pytest.fixture
+def record_page(browser: Any, record_service: Running) -> Iterator[Any]:
+    yield from opened(browser, record_service)
 
 
 def opened(browser: Any, service: Running, **options: Any) -> Iterator[Any]:
@@ -94,7 +109,7 @@ def test_suggestions_come_as_one_types_and_the_dial_reorders_them(page: Any, ser
     assert page.locator("#tail-value").inner_text() == "1"
 
 
-def test_a_click_colours_the_words_that_spoke(page: Any) -> None:
+def test_a_click_colours_the_words_that_added_something(page: Any) -> None:
     page.fill("#text", TEXT)
     page.locator(".item[data-tag='1264'] .toggle").click()
     page.wait_for_selector("#backdrop mark.for")
@@ -128,6 +143,130 @@ def test_colours_lie_under_their_words(page: Any) -> None:
     assert sizes[0] == sizes[1]
     page.evaluate("document.getElementById('text').scrollTop = 300")
     page.wait_for_function("() => document.getElementById('backdrop').scrollTop === 300")
+
+
+def fill(page: Any, record: dict[str, str]) -> None:
+    page.fill("#field-0", record["title"])
+    page.fill("#text", record["text"])
+
+
+def test_a_model_of_plain_texts_has_one_input(page: Any) -> None:
+    assert page.locator("textarea").count() == 1
+    assert page.locator("label[for=text]").inner_text() == "Text"
+    assert page.locator("#fields").is_hidden()
+
+
+def test_each_field_of_the_model_has_an_input_and_the_last_is_the_large_one(
+    record_page: Any, record_service: Running
+) -> None:
+    page = record_page
+    assert [page.locator(f"label[for={name}]").inner_text() for name in ("field-0", "text")] == [
+        "title",
+        "text",
+    ]
+    page.keyboard.type("On saffron")  # the first field has the focus
+    title_only = {"title": "On saffron", "text": ""}
+    settled(page, [one["tag"] for one in record_service.suggest([title_only], k=10, tail=0)[0]])
+    low, high = (page.locator(f"#{name}").bounding_box()["height"] for name in ("field-0", "text"))
+    assert low < 60 < 200 < high
+    fill(page, RECORD)
+    settled(page, [one["tag"] for one in record_service.suggest([RECORD], k=10, tail=0)[0]])
+    page.fill("#field-0", "olive oil " * 12)
+    assert low < page.locator("#field-0").bounding_box()["height"] < 160, "it grows with its text"
+
+
+def test_a_click_colours_the_words_of_each_field(record_page: Any) -> None:
+    page = record_page
+    fill(page, RECORD)
+    page.locator(".item[data-tag='1264'] .toggle").click()
+    page.wait_for_selector("#backdrop mark.for")
+    for field in RECORD:
+        backdrop = page.locator("#fields .backdrop" if field == "title" else "#backdrop")
+        assert backdrop.text_content().rstrip("\n") == RECORD[field]
+        words = backdrop.locator("mark").all_text_contents()
+        assert words
+        assert set(words) <= set(RECORD[field].split())
+    strengths = page.eval_on_selector_all(
+        "mark.for", "all => all.filter(one => one.textContent === 'olive').map(one => one.style.cssText)"
+    )
+    assert len(set(strengths)) == 2, "a word of the title weighs more"
+    assert page.locator("#legend").inner_text() == "supports counts against"
+    page.locator(".item[data-tag='1264'] .toggle").click()
+    assert page.locator(".backdrop mark").count() == 0
+
+
+def test_colours_lie_under_the_words_of_a_short_field(record_page: Any) -> None:
+    page = record_page
+    fill(page, {"title": "On virgin olive oil\n" * 20, "text": "cod"})
+    page.locator(".item[data-tag='1264'] .toggle").click()
+    page.wait_for_selector("#fields mark.for")
+    sizes = page.evaluate(
+        "[...document.querySelector('#fields .editor').children]"
+        ".map(e => [e.clientWidth, e.clientHeight, e.scrollHeight])"
+    )
+    assert sizes[0] == sizes[1]
+    page.evaluate("document.getElementById('field-0').scrollTop = 100")
+    page.wait_for_function("() => document.querySelector('#fields .backdrop').scrollTop === 100")
+
+
+def test_the_name_of_a_tag_in_a_field_is_said(record_page: Any, record_service: Running) -> None:
+    record = {"title": "olive oil", "text": "the catch of cod and herring, meeting agenda"}
+    found = record_service.call("/v1/explain", {"text": record, "tag": "1264"}).json
+    fill(record_page, record)
+    record_page.locator(".item[data-tag='1264'] .toggle").click()
+    record_page.wait_for_selector(".item.open .words")
+    said = "the name “olive oil” in the title" in record_page.locator(".item.open .words").inner_text()
+    assert said == (abs(found["match"]["value"]) >= 0.05)
+
+
+def test_as_many_tags_as_are_likely_may_be_none(record_page: Any, record_service: Running) -> None:
+    page = record_page
+    assert page.locator("#empty").inner_text() == "Nothing to tag yet."
+    page.select_option("#k", label="as many as are likely")
+    fill(page, RECORD)
+    likely = [one["tag"] for one in record_service.suggest([RECORD], k="auto", tail=0)[0]]
+    assert 0 < len(likely) < 5
+    settled(page, likely)
+    assert page.locator("#empty").is_hidden()
+    fill(page, {"title": "", "text": "zzz"})
+    page.wait_for_selector("#empty:not([hidden])")
+    assert page.locator("#empty").inner_text() == "No tag is likely."
+    page.select_option("#k", "5")
+    page.wait_for_selector(".item")
+    fill(page, {"title": "", "text": " "})
+    page.wait_for_selector("#empty:not([hidden])")
+    assert page.locator("#empty").inner_text() == "Nothing to tag yet."
+
+
+def test_a_record_works_by_keyboard_and_its_feedback_is_kept(
+    record_page: Any, record_service: Running
+) -> None:
+    page = record_page
+    page.keyboard.type(RECORD["title"])
+    page.keyboard.press("Tab")
+    page.keyboard.type(RECORD["text"])
+    wanted = [one["tag"] for one in record_service.suggest([RECORD], k=10, tail=0)[0]]
+    settled(page, wanted)
+    for _ in range(3):  # the dial, the number of tags, the first suggestion
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".item:nth-child(1) .words")
+    page.keyboard.press("a")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("r")
+    page.click("#keep-button")
+    page.wait_for_function("() => document.getElementById('marks').textContent.startsWith('Saved')")
+    line = json.loads((record_service.log_path.parent / "feedback.jsonl").read_text().splitlines()[-1])
+    assert {name: line[name] for name in RECORD} == RECORD
+    assert (line["tags"], line["rejected"]) == (wanted[:1], wanted[1:2])
+
+
+def test_the_label_tree_knows_the_record(record_page: Any) -> None:
+    record_page.fill("#field-0", "olive oil")
+    record_page.click("#tab-tree")
+    record_page.wait_for_selector("#children .chance")
+    assert "%" in record_page.locator("#children .chance").first.inner_text()
+    assert "olive oil" in record_page.locator(".best li").first.inner_text()
 
 
 def test_all_of_it_works_by_keyboard(page: Any, service: Running) -> None:
@@ -248,13 +387,33 @@ def test_it_is_readable_in_the_dark_and_on_a_phone(browser: Any, service: Runnin
             assert page.locator(".mark").first.bounding_box()["width"] >= 40, "wide enough for a finger"
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1120])
+def test_fields_are_readable_in_light_and_dark_on_any_screen(
+    browser: Any, record_service: Running, scheme: str, width: int
+) -> None:
+    for page in opened(
+        browser, record_service, color_scheme=scheme, viewport={"width": width, "height": 740}
+    ):
+        page.select_option("#k", "auto")
+        fill(page, RECORD)
+        page.locator(".item .toggle").first.click()
+        page.wait_for_selector("#fields mark")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+        for selector in ("label[for=field-0]", "#field-0", "#k", ".words p"):
+            assert contrast(page, selector) >= 4.5, selector
+        edges = [page.locator(one).bounding_box() for one in ("#field-0", "#text")]
+        assert edges[0]["x"] == edges[1]["x"]
+        assert edges[0]["width"] == edges[1]["width"]
+
+
 def contrast(page: Any, selector: str) -> float:
     """Give the contrast ratio of an element's text as WCAG 2 defines it."""
     colours = page.evaluate(
         """selector => {
           let element = document.querySelector(selector);
           const ink = getComputedStyle(element).color;
-          if (element.id === "text") element = document.getElementById("backdrop");
+          if (element.matches("textarea")) element = element.parentElement.querySelector(".backdrop");
           const clear = e => getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)";
           while (clear(element)) element = element.parentElement;
           const ground = getComputedStyle(element).backgroundColor;

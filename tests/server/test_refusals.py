@@ -39,7 +39,17 @@ BAD = {
     "both": ({"texts": ["a"], "vectors": []}, 422, "got texts and vectors"),
     "a number of texts": ({"texts": 7}, 422, "texts must be a list; got a whole number"),
     "one text": ({"texts": "a"}, 422, "texts must be a list; got a string"),
-    "a text of null": ({"texts": ["a", None]}, 422, "Each text must be a string; got null"),
+    "a text of null": (
+        {"texts": ["a", None]},
+        422,
+        "texts[1] must be a string or an object of fields; got null",
+    ),
+    "a record of texts": ({"texts": {"title": "a"}}, 422, "texts must be a list; got an object"),
+    "a field without end": (
+        {"texts": [{"x" * 9000: 1}]},
+        422,
+        "a list of strings or null; got a whole number",
+    ),
     "no texts": ({"texts": []}, 422, "texts must be 1 to 20 in one request; got 0"),
     "many texts": ({"texts": ["a"] * 21}, 422, "got 21"),
     "k of -1": ({"texts": ["a"], "k": -1}, 422, "k must be at least 1 and at most 10; got -1"),

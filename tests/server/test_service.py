@@ -249,7 +249,7 @@ def test_the_page_needs_no_other_host(service: Running) -> None:
     page = service.call("/")
     assert "<html" in page.body.decode()
     assert page.headers["content-security-policy"].startswith("default-src 'self'")
-    for name in ("", "style.css", "app.js", "tree.js", "common.js"):
+    for name in ("", "style.css", "app.js", "fields.js", "tree.js", "common.js"):
         answer = service.call(f"/{name}")
         assert b"//" not in answer.body.replace(b"// ", b"").replace(b"http://www.w3.org", b"")
         assert service.call(f"/{name}", if_none_match=answer.headers["etag"]).status == 304

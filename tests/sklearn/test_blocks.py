@@ -72,7 +72,7 @@ def both(weight):
 
 def test_a_tagger_takes_a_union_of_words_and_embeddings():
     tagger = ll.Tagger(MODELS[0], both(0.3)).fit(WORDS[TRAIN], TAGS[TRAIN])
-    words = ll.Tagger(MODELS[0]).fit(WORDS[TRAIN], TAGS[TRAIN])
+    words = ll.Tagger(MODELS[0], ll.TextVectorizer()).fit(WORDS[TRAIN], TAGS[TRAIN])
     n_words = words.estimator_.n_features_in_
     assert tagger.estimator_.n_features_in_ == n_words + 8
     lengths = sp.linalg.norm(tagger.vectorizer_.transform(WORDS[:5])[:, n_words:], axis=1)

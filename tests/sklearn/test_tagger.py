@@ -68,7 +68,7 @@ def test_a_series_of_texts_and_one_of_tag_lists_are_texts_and_tags(tagger):
     assert ll.tune(texts, tags, ll.Tagger(small()), metric="f1@2", candidates=2).value > 0
     with pytest.raises(TypeError, match=r"tags\[1\] must be a list of strings; got float"):
         found.transform_tags(pandas.Series([["oil"], float("nan")]))
-    with pytest.raises(TypeError, match=r"texts\[1\] must be a string; got float"):
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a string or a record of fields; got float"):
         found.suggest(pandas.Series(["oil", float("nan")]))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import tracemalloc
 
 import numpy as np
@@ -159,16 +160,31 @@ def test_hashed_columns_in_too_few_texts_are_left_out():
     assert ours.transform(["olive oil trees pine"]).nnz == 1
 
 
-def test_words_and_character_ngrams_share_one_matrix():
+def words_joined(text):
+    """Return the words of a text with a single space around each."""
+    return "".join(f" {word}" for word in re.findall(r"(?u)\b\w\w+\b", text.lower())) + " "
+
+
+def test_words_and_character_ngrams_across_them_share_one_matrix():
     ours = TextVectorizer(char_ngram_range=(3, 4), norm=None, n_jobs=2)
     rows = ours.fit_transform(TEXTS)
     names = ours.get_feature_names_out()
     marked = np.array([name.startswith("~") for name in names])
     assert names.tolist() == sorted(names)
-    for chosen, setting in ((~marked, {}), (marked, {"analyzer": "char_wb", "ngram_range": (3, 4)})):
+    ngrams = {"analyzer": "char", "ngram_range": (3, 4), "preprocessor": words_joined, "min_df": 2}
+    for chosen, setting in ((~marked, {}), (marked, ngrams)):
         peer, expected = as_scikit_learn(TEXTS, norm=None, **setting)
         assert [name.removeprefix("~") for name in names[chosen]] == peer.get_feature_names_out().tolist()
         np.testing.assert_allclose(rows[:, chosen].toarray(), expected.toarray(), rtol=1e-6)
+
+
+def test_character_ngrams_in_a_single_text_or_in_very_many_are_dropped():
+    texts = [f"common rare{number // 2:05}" for number in range(300)] + ["lonely"]
+    names = TextVectorizer(char_ngram_range=(5, 5)).fit(texts).get_feature_names_out()
+    ngrams = {name for name in names if name.startswith("~")}
+    assert "~00149" in ngrams  # of two texts
+    assert not ngrams & {"~lonel", "~ommon"}
+    assert {"lonely", "common"} <= set(names)
 
 
 def test_a_hand_worked_row():
@@ -221,9 +237,9 @@ def test_no_texts_are_transformed_into_no_rows():
 @pytest.mark.parametrize(
     ("setting", "texts", "message"),
     [
-        ({}, ["a1", "b2", 17], r"texts\[2\] must be a string; got int\."),
+        ({}, ["a1", "b2", 17], r"texts\[2\] must be a string or a record of fields; got int\."),
         ({}, "one text", r"texts must be an iterable of strings; got a single str\."),
-        ({}, [b"bytes"], r"texts\[0\] must be a string; got bytes\."),
+        ({}, [b"bytes"], r"texts\[0\] must be a string or a record of fields; got bytes\."),
         ({}, ["a", "."], r"texts must contain at least one term; got 2 texts without any\."),
         ({}, [], r"texts must contain at least one term; got 0 texts without any\."),
         ({"hashing": 8}, [], r"texts must contain at least one term; got 0 texts without any\."),

@@ -21,6 +21,7 @@ from longleaf.training.solver import NodeTrainer
 from longleaf.training.store import WeightStore
 from longleaf.trees.clustering import rows_of_labels
 from tests.helpers.commands import complaint, run, run_well
+from tests.helpers.tables import FIELDS, table, write_jsonl
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +200,18 @@ def test_the_command_says_it_all(data: tuple[object, object], tmp_path: Path) ->
     assert "Training must have" in refused.stderr.splitlines()[-1]
     assert not (tmp_path / "x.ll").exists()
     assert "--memory must be a size" in complaint("plan", tmp_path / "train.txt", "--memory", "much")
+
+
+def test_a_table_is_planned_as_it_would_be_converted_and_trained(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "train.jsonl", table(300))
+    words = (*FIELDS, "--field", "title=2", "--min-df", 2)
+    trees = ("--trees", 1, "--arity", 2, "--max-leaf", 2, "--threads", 1)
+    run_well("convert", tmp_path / "train.jsonl", *words, "-o", tmp_path / "store")
+    run_well("train", tmp_path / "train.jsonl", *words, *trees, "-o", tmp_path / "m.ll")
+    planned, converted = (
+        json.loads(run_well("plan", path, *options, *trees, "--json"))
+        for path, options in ((tmp_path / "train.jsonl", words), (tmp_path / "store", ()))
+    )
+    for name in ("nodes", "levels", "trees", "model_bytes"):
+        assert planned[name] == converted[name]
+    assert planned["nodes"] == sum(tree.n_nodes for tree in ll.load(tmp_path / "m.ll").estimator_.trees_)

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import longleaf as ll
 from longleaf.metrics import compare, evaluate
 from longleaf.split import DEV, split_rows
 from longleaf.tuning.candidates import SPACE, draw, full_space, starting_settings
 from longleaf.tuning.halving import Trial, parse_metric, rung_sizes
+from tests.helpers.tables import records_of, table
 
 SMALL: dict[str, Any] = {
     "loss": ["log", "squared-hinge"],
@@ -236,6 +238,22 @@ def test_texts_are_vectorized_once_and_give_what_their_matrix_gives() -> None:
     assert given.value == 0
 
 
+def test_a_tagger_of_records_with_names_is_tuned_and_then_learns_from_the_names() -> None:
+    rows = table(600)
+    records, tags = records_of(rows), [row["subjects"] for row in rows]
+    tagger = ll.Tagger(ll.PLT(n_jobs=1, n_trees=1, max_leaf=2), names={"oil": "olive oil", "moon": "moon"})
+    options: dict[str, Any] = {"space": SMALL, "candidates": 3, "min_rows": 100, "metric": "p@1"}
+    found = ll.tune(records, tags, tagger, **options)
+    nameless = ll.tune(records, tags, clone(tagger).set_params(names=None), **options)
+    assert found.trials == nameless.trials
+    assert found.estimator.names == tagger.names
+    fitted = found.estimator.fit(records, tags)
+    assert found.settings["C"] == fitted.estimator.C
+    assert list(fitted.vectorizer_.field_weights_) == ["title", "body"]
+    assert fitted.fusion_ is not None
+    assert "moon" in fitted.classes_
+
+
 def test_binary_relevance_is_tuned_as_well() -> None:
     X, Y = data(100)
     found = ll.tune(X, Y, ll.BR(n_jobs=1), candidates=3, metric="p@1")
@@ -274,3 +292,24 @@ def test_what_cannot_work_is_refused(change: dict[str, Any], must_say: str) -> N
 def test_another_estimator_is_refused() -> None:
     with pytest.raises(TypeError, match="PLT, BR or Tagger"):
         ll.tune([[1.0]], [[0]], object())
+
+
+def test_weights_of_fields_are_tried_and_the_chosen_estimator_has_the_best() -> None:
+    random = np.random.RandomState(3)
+    records, tags = [], []
+    for _ in range(300):
+        topic = int(random.randint(6))
+        noise = " ".join(f"word{one}" for one in random.randint(6, size=3))
+        records.append({"title": f"word{topic}", "text": noise})  # the title decides, the text misleads
+        tags.append([f"t{topic}"])
+    space = {"loss": ["squared-hinge"], "C": [0.002], "arity": [2], "max_leaf": [2], "n_trees": [1]}
+    start = ll.Tagger(ll.PLT(n_jobs=1, n_trees=1, max_leaf=2, C=0.002))
+    found = ll.tune(records, tags, start, space=space | {"threshold": [0.0]}, metric="p@1", candidates=3)
+    tried = {json.dumps(trial.settings["fields"]) for trial in found.trials}
+    assert tried == {json.dumps({"title": one, "text": 1.0}) for one in (0.5, 1.0, 2.0)}
+    values = {trial.settings["fields"]["title"]: trial.value for trial in found.trials}
+    assert values[2.0] > values[1.0] > values[0.5]
+    assert found.settings["fields"] == {"title": 2.0, "text": 1.0}
+    fitted = found.estimator.fit(records, tags)
+    assert fitted.vectorizer_.field_weights_ == {"title": 2.0, "text": 1.0}
+    assert json.loads(json.dumps(found.to_dict()))["settings"]["fields"] == {"title": 2.0, "text": 1.0}

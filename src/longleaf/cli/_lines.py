@@ -10,6 +10,7 @@ from typing import IO, Any, Protocol
 from longleaf.cli._tables import record_batches
 from longleaf.io.tables import TableReader
 from longleaf.suggest import Query, Suggester, Suggestion, short
+from longleaf.text.fields import Text
 
 BATCH_ROWS = 2048
 
@@ -29,7 +30,7 @@ class Batch:
     rows: Sequence[int]
     ids: Sequence[str | None]
     share: float | None = None
-    texts: Sequence[str] = ()
+    texts: Sequence[Text] = ()
     fields: Sequence[Mapping[str, Any]] = ()
     usable: Sequence[int] | None = None
 
@@ -77,9 +78,9 @@ def text_batches(reader: TableReader, suggester: Suggester) -> Iterator[Batch]:
     for pairs in record_batches(reader):
         records, fields = [record for record, _ in pairs], [row for _, row in pairs]
         usable = [place for place, record in enumerate(records) if record.text.strip()]
-        texts = [records[place].text for place in usable]
+        texts = [records[place].content(suggester.fields) for place in usable]
         yield Batch(
-            suggester.matrix(texts),
+            suggester.rows(texts),
             [record.row for record in records],
             [record.id for record in records],
             texts=texts,

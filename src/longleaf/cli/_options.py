@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._validation.numbers import MOST_THREADS
+from longleaf._validation.numbers import MOST_LABELS, MOST_THREADS
+from longleaf.text.fields import LARGEST_WEIGHT
 from longleaf.training.memory import parse_memory
 
 if TYPE_CHECKING:
@@ -20,6 +21,41 @@ class Search(StrEnum):
 
     exact = "exact"
     beam = "beam"
+
+
+def parse_k(k: str) -> int | str:
+    """Parse a number of labels, or auto."""
+    if k == "auto":
+        return k
+    if not (k.isdecimal() and k.isascii()) or not 1 <= int(k) <= MOST_LABELS:
+        raise typer.BadParameter(f"-k must be a whole number from 1 to {MOST_LABELS}, or auto; got {k!r}.")
+    return int(k)
+
+
+def parse_fields(
+    text: list[str] | None, weights: list[str] | None
+) -> tuple[list[str] | None, dict[str, float] | None]:
+    """Return the text fields, and the weights of all of them if any is given."""
+    if weights is None:
+        return text, None
+    given: dict[str, float] = {}
+    for one in weights:
+        name, equals, number = one.rpartition("=")
+        try:
+            weight = float(number) if equals and name else math.nan
+        except ValueError:
+            weight = math.nan
+        if not 0 <= weight <= LARGEST_WEIGHT:
+            raise typer.BadParameter(
+                f"--field must be a field and its weight from 0 to {LARGEST_WEIGHT:g}, "
+                f"as in title=1.0; got {one!r}."
+            )
+        given[name] = weight
+    fields = list(given) if text is None else text
+    unknown = [name for name in given if name not in fields]
+    if unknown:
+        raise typer.BadParameter(f"--field must name fields of --text; got {unknown[0]!r}.")
+    return fields, {name: given.get(name, 1.0) for name in fields}
 
 
 def not_empty(path: str | None) -> str | None:
@@ -74,8 +110,14 @@ DataPath = Annotated[
 ]
 TextFields = Annotated[
     list[str] | None,
+    typer.Option("--text", metavar="FIELD", help="Field of the text; may be repeated: the last is the body."),
+]
+FieldWeights = Annotated[
+    list[str] | None,
     typer.Option(
-        "--text", metavar="FIELD", help="Field of the text; may be repeated (joined in this order)."
+        "--field",
+        metavar="NAME=WEIGHT",
+        help="Weight of a text field; may be repeated; default: 1 for each field of the text.",
     ),
 ]
 TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="Field of the tags.")]

@@ -62,9 +62,10 @@ def read_texts(
     truth = TagCollector.of((row.tags for row in tables[0]), place).indicator()
     sides = []
     for title, tagger, rows in zip(titles, taggers, tables, strict=True):
-        texts = [row.text for row in rows]
+        names = tagger._suggester.fields
+        texts = [row.content(names) for row in rows]
         number = np.array([place[tag] for tag in tagger.classes_], np.int64)
-        X = tagger._matrix(texts)
+        X = tagger._rows(texts)
         sides.append(Side(title, label_model(tagger), X, number, tagger, texts))
     named: dict[str, str] = {}
     for tagger in reversed(taggers):  # if both name a tag, the first model's name is used

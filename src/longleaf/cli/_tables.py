@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,8 @@ from longleaf.io.pairs import read_pairs
 from longleaf.io.streams import read_chunks
 from longleaf.io.tables import Record, TableReader, read_table, table_format
 from longleaf.suggest import Gain, Suggester
-from longleaf.tagger import Tagger
+from longleaf.tagger import Tagger, suggester_of
+from longleaf.text.fields import Text
 from longleaf.text.tags import TagIndex, quoted
 
 TABLE, XMLC, STORE = "table", "xmlc", "store"
@@ -159,7 +160,7 @@ class DigestedRecords:
 
     def __iter__(self) -> Iterator[Record]:
         for record in self._reader:
-            for field in (record.text, *record.tags):  # lengths make the digest unambiguous
+            for field in (*record.fields.values(), *record.tags):  # lengths make the digest unambiguous
                 data = field.encode("utf-8", "surrogatepass")
                 self._sha.update(len(data).to_bytes(8, "little") + data)
             self._sha.update(len(record.tags).to_bytes(8, "little"))
@@ -200,17 +201,40 @@ def read_labelled_texts(
     tagger: Tagger, path: str, fields: dict[str, Any], strict: bool
 ) -> tuple[str, Any, list[list[str]]]:
     """Read a table as a tagger does; return its name in messages, the features and the true tags."""
+    suggester = suggester_of(tagger)
+    return read_labelled(path, tagger.fields_ | fields, strict, suggester.rows, suggester.fields)
+
+
+def read_labelled(
+    path: str,
+    fields: dict[str, Any],
+    strict: bool,
+    convert: Callable[[Iterable[Text]], Any],
+    names: list[str],
+) -> tuple[str, Any, list[list[str]]]:
+    """Read a table for a model; return its name in messages, the features and the true tags.
+
+    Parameters
+    ----------
+    path : str
+    fields, strict
+        How to read the table.
+    convert : callable
+        Turns texts into features.
+    names : list of str
+        The fields of the model; none for plain texts.
+    """
     tags: list[list[str]] = []
-    with open_table(path, tagger.fields_ | fields, strict=strict) as reader:
-        X = tagger.vectorizer_.transform(_texts(reader, tags))
+    with open_table(path, fields, strict=strict) as reader:
+        X = convert(_texts(reader, tags, names))
     report(reader)
     return reader.report.source, X, tags
 
 
-def _texts(reader: TableReader, tags: list[list[str]]) -> Iterator[str]:
+def _texts(reader: TableReader, tags: list[list[str]], fields: list[str]) -> Iterator[Text]:
     for record in reader:
         tags.append(record.tags)
-        yield record.text
+        yield record.content(fields)
 
 
 def load_gains(path: str, suggester: Suggester) -> Gain:

@@ -24,6 +24,7 @@ OPTIONS = {
     "n_trees": "--trees",
     "threshold": "--threshold",
     "tree": "--tree",
+    "fields": "--field",
 }
 
 
@@ -130,7 +131,12 @@ def reasons(found: Tuning) -> list[str]:
 
 def as_options(settings: dict[str, Any]) -> str:
     """Return settings as options of ``longleaf train``."""
-    return " ".join(f"{OPTIONS[name]} {_short(value)}" for name, value in settings.items())
+    pairs = [
+        (name, one)
+        for name, value in settings.items()
+        for one in (_short(value).split(" ") if name == "fields" else [_short(value)])
+    ]
+    return " ".join(f"{OPTIONS[name]} {value}" for name, value in pairs)
 
 
 def _table(found: Tuning) -> Table:
@@ -156,10 +162,17 @@ def _table(found: Tuning) -> Table:
         remark = "chosen" if chosen else "start" if settings == found.start else ""
         values = [f"{trial.value:.2f}" for trial in trials] + [""] * (len(sizes) - len(trials))
         seconds = f"{sum(trial.seconds for trial in trials):.1f}"
-        cells = (remark, *(_short(value) for value in settings.values()), *values, seconds)
+        cells = (remark, *(_cell(value) for value in settings.values()), *values, seconds)
         table.add_row(*cells, style="bold" if chosen else "")
     return table
 
 
+def _cell(value: Any) -> str:
+    """Return a value as it stands in the table: of weights only the numbers."""
+    return " ".join(f"{weight:g}" for weight in value.values()) if isinstance(value, dict) else _short(value)
+
+
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={weight:g}" for name, weight in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)

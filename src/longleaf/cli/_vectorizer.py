@@ -26,6 +26,7 @@ OPTIONS = {
     "analyzer": "--analyzer",
     "ngram_range": "--ngrams",
     "char_ngram_range": "--chars",
+    "stem": "--stem",
     "min_df": "--min-df",
     "max_df": "--max-df",
     "max_features": "--max-features",
@@ -55,8 +56,16 @@ def word_settings(
         str | None,
         _option(
             "char_ngram_range",
-            "Add character n-grams of these lengths, such as 3,5.",
-            metavar="MIN,MAX",
+            "Character n-grams of these lengths beside words; default: 5,5; none for words only.",
+            metavar="MIN,MAX|none",
+        ),
+    ] = None,
+    stem: Annotated[
+        str | None,
+        _option(
+            "stem",
+            "Stems beside words, in these languages; a field lang says which of them a record is in.",
+            metavar="LANGUAGE,...",
         ),
     ] = None,
     min_df: Annotated[
@@ -87,14 +96,17 @@ def word_settings(
     given = {
         "analyzer": None if analyzer is None else analyzer.value,
         "ngram_range": None if ngrams is None else _range("--ngrams", ngrams),
-        "char_ngram_range": None if chars is None else _range("--chars", chars),
+        "char_ngram_range": None if chars in (None, "none") else _range("--chars", chars),
         "min_df": None if min_df is None else _frequency("--min-df", min_df),
         "max_df": None if max_df is None else _frequency("--max-df", max_df),
+        "stem": None if stem is None else [one.strip() for one in stem.split(",")],
         "max_features": max_features,
         "hashing": hashing,
         "lowercase": False if keep_case else None,
     }
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if chars == "none":
+        settings["char_ngram_range"] = None
     try:
         check_parameters(TextVectorizer(**settings).get_params())
     except ValueError as error:
@@ -107,6 +119,7 @@ def word_settings(
 
 def named_options(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings by the names of their options, without leading dashes."""
+    settings = {name: value for name, value in settings.items() if name in OPTIONS}
     return {OPTIONS[name].removeprefix("--"): value for name, value in settings.items()}
 
 

@@ -14,9 +14,9 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_new_model, open_source
 from longleaf.cli._groups import takes
-from longleaf.cli._tables import DigestedRecords, given, given_fields, open_table
+from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._texts import TextOptions, text_options
 from longleaf.cli._training import is_table
-from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.storage import DATA, folder_bytes, read_manifest
 from longleaf.io.store import convert_xmlc
 from longleaf.io.tables import Record
@@ -24,7 +24,7 @@ from longleaf.store import convert_texts
 from longleaf.text.vectorizer import TextVectorizer
 
 
-@takes(words=word_settings)
+@takes(texts=text_options)
 def convert(
     data: Annotated[
         list[str],
@@ -37,24 +37,17 @@ def convert(
         str,
         typer.Option("-o", "--out", metavar="STORE", help="Folder to write.", callback=_options.not_empty),
     ],
-    text: _options.TextFields = None,
-    tags: _options.TagsField = None,
-    id: _options.IdField = None,
-    separator: _options.Separator = None,
-    strict: _options.Strict = False,
-    threads: _options.Threads = None,
     *,
-    words: dict[str, Any],
+    texts: TextOptions,
+    threads: _options.Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
 ) -> None:
     """Convert DATA to a memory-mapped store, for training on data larger than memory."""
     start = time.perf_counter()
     check_new_model(out, force, DATA)
-    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
-    about_texts = fields | given(strict=strict) | named_options(words)
-    if _all_tables(data, about_texts):
-        vectorizer = TextVectorizer(**words, n_jobs=-1 if threads is None else threads)
-        _convert_tables(data, fields, strict, vectorizer, out, force)
+    if _all_tables(data, texts.given):
+        vectorizer = texts.vectorizer(-1 if threads is None else threads)
+        _convert_tables(_Tables(data, texts.fields, texts.strict), vectorizer, out, force)
     else:
         with _console.waiting("converting"):
             convert_xmlc([open_source(path) for path in data], out, force=force)
@@ -115,13 +108,7 @@ class _Tables:
 
 
 def _convert_tables(
-    paths: list[str],
-    fields: dict[str, Any],
-    strict: bool,
-    vectorizer: TextVectorizer,
-    out: str | os.PathLike[str],
-    force: bool,
+    tables: _Tables, vectorizer: TextVectorizer, out: str | os.PathLike[str], force: bool
 ) -> None:
-    tables = _Tables(paths, fields, strict)
     with _console.waiting("converting"):
         convert_texts(tables.records, out, vectorizer, tables.meta, force=force)

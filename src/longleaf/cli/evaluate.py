@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -24,6 +24,9 @@ from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as compute_metrics
 from longleaf.models import load
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.search.auto_k import DEFAULT_MOST
+from longleaf.search.top_k import TopK
+from longleaf.suggest import AUTO
 from longleaf.tagger import Tagger, suggester_of
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 NOTHING_TO_FIND = "–"
 """Shown in place of a metric of labels that no evaluated row has: a 0 would look like a failure."""
+OF_SETS = ("precision", "recall", "f1")
+"""The metrics of as many labels as are likely: they do not depend on a number of labels or an order."""
 NAMES = {
     "p": "precision, hits over k",
     "precision": "precision, hits over suggestions",
@@ -46,13 +51,58 @@ NAMES = {
     "macro_f1": "F1, mean over labels",
     "ece": "calibration error (ECE)",
     "brier": "Brier score",
+    "labels": "labels returned, mean over rows",
+    "none": "rows for which none is returned",
 }
+
+
+class Places(NamedTuple):
+    """What -k asks for: ranks in ascending order, and whether also as many labels as are likely."""
+
+    ranks: tuple[int, ...]
+    auto: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Places:
+        """Parse ``1,3,5,auto``."""
+        items = [item.strip() for item in text.split(",")]
+        ranks = [item for item in items if item != AUTO]
+        try:
+            return cls(_options.parse_places(",".join(ranks)) if ranks else (), AUTO in items)
+        except typer.BadParameter:
+            raise typer.BadParameter(
+                f"-k must be whole numbers of at least 1, or auto, as in 1,3,5,auto; got {text!r}."
+            ) from None
+
+
+class Ranked(NamedTuple):
+    """Labels that were found, of which the first ``k`` are evaluated as ``@name``."""
+
+    name: str
+    top: TopK
+    k: int
 
 
 def evaluate(
     model: _options.ModelPath,
     data: _options.DataPath,
-    k: _options.Places = "1,3,5",
+    k: Annotated[
+        str,
+        typer.Option(
+            "-k",
+            metavar="K,…",
+            help="Ranks at which to evaluate; auto: as many labels as are likely, for each row.",
+        ),
+    ] = "1,3,5",
+    max_k: Annotated[
+        int | None,
+        typer.Option(
+            "--max-k",
+            min=1,
+            metavar="N",
+            help=f"Maximum labels per row with auto in -k; default: {DEFAULT_MOST}.",
+        ),
+    ] = None,
     tail: _options.Tail = None,
     gain: _options.Gain = None,
     propensity: _options.Propensity = None,
@@ -70,7 +120,9 @@ def evaluate(
     as_json: _options.Json = False,
 ) -> None:
     """Evaluate a model's predictions on DATA against the true labels."""
-    places = _options.parse_places(k)
+    places = Places.parse(k)
+    if max_k is not None and not places.auto:
+        raise typer.BadParameter("--max-k needs auto in -k, as in -k 5,auto.")
     _options.check_one_dial(tail, gain)
     if [data, gain, only, never, groups].count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
@@ -81,16 +133,18 @@ def evaluate(
     check_form_matches(data, loaded, fields | given(strict=strict))
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
-    query = suggester.query(
-        max(places),
-        tail=tail,
-        gain=None if gain is None else load_gains(gain, suggester),
-        propensity=constants,
+    options = {
+        "tail": tail,
+        "gain": None if gain is None else load_gains(gain, suggester),
+        "propensity": constants,
         **vars(filters),
-        search=search.value,
-        beam=beam,
-        n_jobs=threads,
-    )
+        "search": search.value,
+        "beam": beam,
+        "n_jobs": threads,
+    }
+    queries = [suggester.query(max(places.ranks), **options)] if places.ranks else []
+    if places.auto:
+        queries.append(suggester.query(AUTO, max_k=max_k or DEFAULT_MOST, **options))
     with _console.waiting(f"reading {data}"):
         rows = (
             load_labelled_texts(loaded, data, fields, strict)
@@ -104,52 +158,76 @@ def evaluate(
     counts = np.pad(trained.label_counts_, (0, rows.Y.shape[1] - trained.n_labels_))
     with _console.progress_bar("predicting") as progress:
         start = time.perf_counter()
-        top = suggester.top_k(rows.X, query, progress)
+        tops = [suggester.top_k(rows.X, queries[0], progress)]
         seconds = time.perf_counter() - start
+    tops += [suggester.top_k(rows.X, query) for query in queries[1:]]
+    ranked = [Ranked(str(at), tops[0], at) for at in places.ranks]
+    if places.auto:
+        ranked.append(Ranked(AUTO, tops[-1], queries[-1].k))
     inverse_propensity, bins = None, []
     if trained.n_rows_:
         inverse_propensity = inverse_propensity_from_counts(counts, trained.n_rows_, *constants)
-        bins = frequency_table(rows.Y, top, counts, k=places[-1])
+        shown = [one for one in ranked if one.name != AUTO] or ranked
+        bins = frequency_table(rows.Y, shown[-1].top, counts, k=shown[-1].k)
     else:
         _console.note("No metrics by propensity or frequency: the model was imported without label counts.")
-    metrics = compute_metrics(rows.Y, top, inverse_propensity=inverse_propensity, k=places)
+    metrics: dict[str, float] = {}
+    if places.ranks:
+        metrics = compute_metrics(rows.Y, tops[0], inverse_propensity=inverse_propensity, k=places.ranks)
+    if places.auto:
+        metrics |= _of_sets(rows.Y, ranked[-1]) | _sizes(ranked)
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
     if as_json:
         about = {"rows": n_rows, "ms_per_row": speed}
-        unseen = _unseen(rows.Y, top, counts, places) if bins else None
+        unseen = _unseen(rows.Y, ranked, counts) if bins else None
         by_frequency = {"frequency": [asdict(b) for b in bins], "unseen": unseen}
         _console.print_json({**metrics, **about, **by_frequency})
         return
     console = _console.output()
-    console.print(_metric_table(metrics, places))
+    console.print(_metric_table(metrics, [one.name for one in ranked]))
     if bins:
-        console.print(_bin_table(bins, places[-1]))
-    console.print(f"{n_rows} rows, {speed:.3g} ms each; all shares in percent")
+        console.print(_bin_table(bins, shown[-1].name))
+    all_rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
+    console.print(f"{all_rows}, {speed:.3g} ms{' each' if n_rows > 1 else ''}; all shares in percent")
 
 
-def _unseen(truth: Any, top: Any, counts: Any, places: tuple[int, ...]) -> dict[str, float]:
+def _of_sets(truth: Any, one: Ranked) -> dict[str, float]:
+    """Return the metrics of sets of labels, whatever their size."""
+    found = compute_metrics(truth, one.top, k=one.k)
+    return {f"{name}@{one.name}": found[f"{name}@{one.k}"] for name in OF_SETS}
+
+
+def _sizes(ranked: list[Ranked]) -> dict[str, float]:
+    """Return how many labels a row gets on average, and the share of the rows that get none, in percent."""
+    returned = {one.name: (one.top.labels[:, : one.k] >= 0).sum(axis=1) for one in ranked}
+    labels = {f"labels@{name}": float(number.mean()) for name, number in returned.items()}
+    return labels | {f"none@{name}": 100.0 * float((number == 0).mean()) for name, number in returned.items()}
+
+
+def _unseen(truth: Any, ranked: list[Ranked], counts: Any) -> dict[str, float]:
     """Return the figures of labels that training never saw."""
-    bins = {at: frequency_table(truth, top, counts, k=at)[-1] for at in places}
-    last = bins[places[-1]]
-    recall = {f"recall@{at}": one.recall for at, one in bins.items()}
+    bins = {one.name: frequency_table(truth, one.top, counts, k=one.k)[-1] for one in ranked}
+    recall = {f"recall@{name}": one.recall for name, one in bins.items()}
+    last = bins[ranked[-1].name]
     return {"labels": last.labels, "assignments": last.assignments, **recall}
 
 
-def _metric_table(metrics: dict[str, float], places: tuple[int, ...]) -> Table:
+def _metric_table(metrics: dict[str, float], columns: list[str]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table("", "metric", box=box.SIMPLE_HEAD)
-    for at in places:
+    for at in columns:
         table.add_column(f"@{at}", justify="right")
-    shown = ((short, name) for short, name in NAMES.items() if f"{short}@{places[0]}" in metrics)
-    for short, name in shown:
-        table.add_row(short, name, *(f"{metrics[f'{short}@{at}']:.2f}" for at in places))
+    for short, name in NAMES.items():
+        values = [metrics.get(f"{short}@{at}") for at in columns]
+        if values.count(None) < len(values):
+            table.add_row(short, name, *("" if value is None else f"{value:.2f}" for value in values))
     return table
 
 
-def _bin_table(bins: list[FrequencyBin], k: int) -> Table:
+def _bin_table(bins: list[FrequencyBin], k: str) -> Table:
     from rich import box
     from rich.table import Table
 

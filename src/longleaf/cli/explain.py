@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from longleaf.explain.words import Explanation
 from longleaf.io.streams import read_chunks
 from longleaf.models import load
 from longleaf.tagger import Tagger, suggester_of
+from longleaf.text.fields import field_texts, joined_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,6 +31,8 @@ LEAST = 0.005
 """Smallest effect of a listed word; smaller ones would round to 0.00."""
 MOST_CHARACTERS = 1500
 """Maximum length of the coloured text."""
+LEAST_OF_NAME = 0.05
+"""Smallest effect of a name that is mentioned."""
 FAINT = 0.1
 """Words weaker than this share of the strongest are not coloured."""
 
@@ -36,7 +40,17 @@ FAINT = 0.1
 @takes(names=name_file)
 def explain(
     model: _options.ModelPath,
-    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text to tag; - reads standard input.")],
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="Text to tag; - reads standard input.")
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            "--record",
+            metavar="JSON",
+            help='Record to tag instead of --text, such as \'{"title": "…", "text": "…"}\'.',
+        ),
+    ] = None,
     tag: Annotated[
         str | None,
         typer.Option(
@@ -53,11 +67,13 @@ def explain(
     never: _options.Never = None,
     groups: _options.Groups = None,
 ) -> None:
-    """Suggest tags for a text and show which of its words speak for and against them.
+    """Suggest tags for a text and show which of its words support them and which count against them.
 
     A model trained with --keep-records also shows the most similar training
     records that carry the tag.
     """
+    if (text is None) == (record is None):
+        raise typer.BadParameter("Either --text or --record must be given.")
     if tag is not None and (only or never or groups):
         raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
     tagger = load(model)
@@ -66,26 +82,46 @@ def explain(
     if names is not None:
         tagger.names = known = names.read()
         names.note_unused(known, tagger.classes_)
-    if text == STANDARD_INPUT:
-        text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
-    if not text.strip():
-        raise typer.BadParameter("--text must hold at least one word; got none.")
+    content = _record(record, suggester_of(tagger).fields) if record is not None else _text(text)
     tags = suggester_of(tagger).tags
     scores: dict[str, float | None] = {}
     if tag is not None:
         scores[tags.tags[tags.number(tag, "--tag")]] = None
     if tag is None:
         filters = Filters.read(tags, only=only, never=never, groups=groups)
-        found = tagger.suggest([text], k, tail=tail, **vars(filters))[0]
+        found = tagger.suggest([content], k, tail=tail, **vars(filters))[0]
         scores = {one.tag: one.score if tail else None for one in found}
     console = _console.output()
     for place, (one, score) in enumerate(scores.items()):
         if place:
             console.print()
-        explanation = tagger.explain(text, one)
+        explanation = tagger.explain(content, one)
         console.print(_in_brief(explanation, score), soft_wrap=True)
         if console.is_terminal:
-            console.print(_coloured(text, explanation))
+            console.print(_coloured(joined_text(content), explanation))
+
+
+def _text(text: str | None) -> str:
+    if text == STANDARD_INPUT:
+        text = b"".join(read_chunks(open_source(text))).decode("utf-8", "replace")
+    if not text or not text.strip():
+        raise typer.BadParameter("--text must hold at least one word; got none.")
+    return text
+
+
+def _record(text: str, fields: list[str]) -> dict[str, str]:
+    """Parse a record, and check that the model can read it."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--record must be a JSON object of fields: {error}.") from None
+    if not isinstance(found, dict) or not found:
+        raise typer.BadParameter(f"--record must be a JSON object of fields; got {text!r:.80}.")
+    try:
+        field_texts(found, fields, 0)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error).replace("texts[0]", "--record", 1)) from None
+    return found
 
 
 def _in_brief(found: Explanation, score: float | None) -> Text:
@@ -98,6 +134,10 @@ def _in_brief(found: Explanation, score: float | None) -> Text:
     brief.append(f"\n  probability  {found.probability:.4g} ({found.baseline:.4g} for an empty text)")
     if score is not None:
         brief.append(f"\n  score        {score:.4g} with this tail")
+    if found.match is not None and abs(found.match.value) >= LEAST_OF_NAME:
+        side = "supports it" if found.match.value > 0 else "counts against it"
+        brief.append(f"\n  name         {_printable(found.match.sentence)}, which {side}: ")
+        brief.append(f"{found.match.value:+.2f}", style="green" if found.match.value > 0 else "red")
     against = [(word, value) for word, value in found.contributions if value < 0]
     for heading, words, style in (
         ("for", list(found.words_for), "green"),

@@ -10,17 +10,16 @@ import typer
 from longleaf.cli import _console, _options
 from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
 from longleaf.cli._groups import takes
-from longleaf.cli._tables import given, given_fields, open_table, report
+from longleaf.cli._tables import open_table, report
+from longleaf.cli._texts import TextOptions, text_options
 from longleaf.cli._training import is_table, load_labelled
-from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.planning import Plan
 from longleaf.planning import plan as plan_training
 from longleaf.text.tags import TagCollector
-from longleaf.text.vectorizer import TextVectorizer
 from longleaf.training.sampling import Clock
 
 
-@takes(settings=tree_settings, words=word_settings)
+@takes(settings=tree_settings, texts=text_options)
 def plan(
     data: _options.DataPath,
     preset: PresetOption = None,
@@ -29,21 +28,15 @@ def plan(
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
     model: KindOption = Kind.plt,
-    text: _options.TextFields = None,
-    tags: _options.TagsField = None,
-    id: _options.IdField = None,
-    separator: _options.Separator = None,
-    strict: _options.Strict = False,
-    words: dict[str, Any],
+    texts: TextOptions,
     memory: _options.MemoryLimit = None,
     as_json: _options.Json = False,
 ) -> None:
     """Estimate what training on DATA takes: nodes, rows per level, memory, model size and time."""
     clock = Clock()
     estimator = make_estimator(model, preset, settings, seed, threads)
-    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
-    if is_table(data, fields | given(strict=strict) | named_options(words)):
-        X, Y = _read_texts(data, fields, strict, TextVectorizer(**words, n_jobs=estimator.n_jobs))
+    if is_table(data, texts.given):
+        X, Y = _read_texts(data, texts, estimator.n_jobs)
     else:
         rows = load_labelled(data)
         X, Y = rows.X, rows.Y
@@ -57,12 +50,10 @@ def plan(
         typer.echo(_in_words(found))
 
 
-def _read_texts(
-    path: str, fields: dict[str, Any], strict: bool, vectorizer: TextVectorizer
-) -> tuple[Any, Any]:
+def _read_texts(path: str, texts: TextOptions, n_jobs: int | None) -> tuple[Any, Any]:
     collector = TagCollector()
-    with open_table(path, fields, strict=strict) as reader:
-        X = vectorizer.fit_transform(collector.texts(reader))
+    with open_table(path, texts.fields, strict=texts.strict) as reader:
+        X = texts.vectorizer(n_jobs).fit_transform(collector.texts(reader))
     report(reader)
     return X, collector.sorted_indicator()[1]
 

@@ -31,6 +31,8 @@ from longleaf.estimator import LabelEstimator
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
 from longleaf.models import load
+from longleaf.search.auto_k import DEFAULT_MOST
+from longleaf.suggest import AUTO
 from longleaf.tagger import Tagger, suggester_of
 
 
@@ -38,7 +40,24 @@ from longleaf.tagger import Tagger, suggester_of
 def predict(
     model: _options.ModelPath,
     data: _options.DataPath,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="K", help="Labels per row.")] = 5,
+    k: Annotated[
+        str,
+        typer.Option(
+            "-k",
+            metavar="K",
+            help="Labels per row; auto: as many as are likely, for each row.",
+            callback=_options.parse_k,
+        ),
+    ] = "5",
+    max_k: Annotated[
+        int | None,
+        typer.Option(
+            "--max-k",
+            min=1,
+            metavar="N",
+            help=f"Maximum labels per row with -k auto; default: {DEFAULT_MOST}.",
+        ),
+    ] = None,
     tail: _options.Tail = None,
     gain: _options.Gain = None,
     min_probability: _options.MinProbability = None,
@@ -54,7 +73,7 @@ def predict(
     never: _options.Never = None,
     groups: _options.Groups = None,
     show_words: Annotated[
-        bool, typer.Option("--show-words", help="Also list the words that speak for each tag.")
+        bool, typer.Option("--show-words", help="Also list the words that support each tag.")
     ] = False,
     strict: _options.Strict = False,
     out: Annotated[
@@ -89,6 +108,8 @@ def predict(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Suggest labels for each row of DATA, as lines of JSON or as a table."""
+    if max_k is not None and k != AUTO:
+        raise typer.BadParameter("--max-k needs -k auto.")
     shape = OutputShape.parse(out, format, rows, delimiter)
     _options.check_one_dial(tail, gain)
     if [data, gain, only, never, groups].count("-") > 1:
@@ -112,6 +133,7 @@ def predict(
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
     query = suggester.query(
         k,
+        max_k=max_k or DEFAULT_MOST,
         tail=tail,
         gain=None if gain is None else load_gains(gain, suggester),
         min_probability=min_probability,

@@ -93,7 +93,8 @@ def report(
         assert folder is not None
         folder.mkdir(exist_ok=True)
         _write(folder / name, content)
-    where = f"{out}: {problem.n_rows} rows evaluated, {_console.in_words(len(page))}"
+    rows = "1 row" if problem.n_rows == 1 else f"{problem.n_rows} rows"
+    where = f"{out}: {rows} evaluated, {_console.in_words(len(page))}"
     typer.echo(where + (f"; {len(pictures)} pictures in {figures}" if pictures else ""))
 
 

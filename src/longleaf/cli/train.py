@@ -19,20 +19,16 @@ from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._options import (
     DataPath,
     ForceModel,
-    IdField,
     MemoryLimit,
     ModelOut,
     Propensity,
     Seed,
-    Separator,
-    Strict,
-    TagsField,
-    TextFields,
     Threads,
     not_empty,
     parse_propensity,
 )
-from longleaf.cli._tables import DigestedRecords, given, given_fields, open_table
+from longleaf.cli._tables import DigestedRecords, given, open_table
+from longleaf.cli._texts import TextOptions, text_options
 from longleaf.cli._training import (
     check_outside,
     is_table,
@@ -41,16 +37,14 @@ from longleaf.cli._training import (
     parse_positive_weight,
     trained_sentence,
 )
-from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.io.streams import naming_what_is_full
 from longleaf.plt import PLT
 from longleaf.store import is_store, load_store
 from longleaf.tagger import Tagger
-from longleaf.text.vectorizer import TextVectorizer
 from longleaf.training.checkpoint import check_checkpoint
 
 
-@takes(settings=tree_settings, names=name_file, words=word_settings)
+@takes(settings=tree_settings, names=name_file, texts=text_options)
 def train(
     data: DataPath,
     out: ModelOut,
@@ -70,13 +64,8 @@ def train(
     seed: Seed = 1,
     threads: Threads = None,
     model: KindOption = Kind.plt,
-    text: TextFields = None,
-    tags: TagsField = None,
-    id: IdField = None,
-    separator: Separator = None,
     names: NameFile | None,
-    strict: Strict = False,
-    words: dict[str, Any],
+    texts: TextOptions,
     keep_records: Annotated[
         bool,
         typer.Option(
@@ -122,30 +111,29 @@ def train(
     if checkpoint is not None:
         check_outside(checkpoint, out)
         check_checkpoint(checkpoint)
-    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
     store = load_store(data) if is_store(data) else None
     named = {} if store is not None and store.tags is not None else given(names=names)
-    about_texts = fields | named | given(strict=strict) | named_options(words)
-    about_texts |= {"keep-records": True} if keep_records else {}
+    about_texts = texts.given | named | ({"keep-records": True} if keep_records else {})
     trained: PLT | BR | Tagger
-    texts = is_table(data, about_texts)
+    of_texts = is_table(data, about_texts)
     vocabulary = None if names is None else names.read()
     with connected(dask) as client:
         options = {"checkpoint": checkpoint, "client": client}
-        if texts:
+        if of_texts:
             if memory is not None:
                 raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
-            vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
-            tagger = Tagger(estimator, vectorizer, vocabulary, keep_records)
-            trained = _train_on_texts(tagger, data, fields, strict, options)
+            tagger = Tagger(estimator, texts.vectorizer(estimator.n_jobs), vocabulary, keep_records)
+            trained = _train_on_texts(tagger, data, texts, options)
         else:
             options |= {"memory": memory, "scratch": Path(out).parent}
             trained = _train_on_features(estimator, data, options)
             if store is not None and store.tags is not None:
                 estimator.origin_ |= store.meta["origin"]
                 trained = store.tagger(estimator, vocabulary)
+                if vocabulary is not None:
+                    _console.note(f"{data}: names are only displayed; a store has no texts to find them in")
     if names is not None and vocabulary is not None and isinstance(trained, Tagger):
-        names.note_unused(vocabulary, trained.classes_)
+        names.note_unused(vocabulary, trained.classes_[trained.estimator_.label_counts_ > 0])
     with naming_what_is_full(out):
         trained.save(out, force=force)
     typer.echo(trained_sentence(out, start))
@@ -159,10 +147,8 @@ def _train_on_features(estimator: PLT | BR, path: str, options: dict[str, Any]) 
     return estimator
 
 
-def _train_on_texts(
-    tagger: Tagger, path: str, fields: dict[str, Any], strict: bool, where: dict[str, Any]
-) -> Tagger:
-    with open_table(path, fields, strict=strict) as reader:
+def _train_on_texts(tagger: Tagger, path: str, texts: TextOptions, where: dict[str, Any]) -> Tagger:
+    with open_table(path, texts.fields, strict=texts.strict) as reader:
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
             tagger.fit_records(records, progress=progress, **where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -14,19 +14,20 @@ from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
-from longleaf.cli._tables import DigestedRecords, given, given_fields, load_labelled_texts, open_table
+from longleaf.cli._tables import DigestedRecords, given, open_table, read_labelled
+from longleaf.cli._texts import TextOptions, text_options
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
 from longleaf.cli._tuning import listed_values, show
-from longleaf.cli._vectorizer import named_options, word_settings
 from longleaf.plt import PLT
-from longleaf.tagger import Tagger
-from longleaf.text.tags import TagCollector
-from longleaf.text.vectorizer import TextVectorizer
+from longleaf.tagger import TaggedRows, Tagger
+from longleaf.text.field_rows import field_rows
+from longleaf.text.fields import Text
+from longleaf.text.tags import known_indicator
 from longleaf.tuning.halving import Trial, parse_metric
 from longleaf.tuning.tune import tune as search
 
 
-@takes(space=listed_values, names=name_file, words=word_settings)
+@takes(space=listed_values, names=name_file, texts=text_options)
 def tune(
     data: _options.DataPath,
     out: Annotated[
@@ -71,33 +72,29 @@ def tune(
     space: dict[str, list[Any]],
     seed: _options.Seed = 1,
     threads: _options.Threads = None,
-    text: _options.TextFields = None,
-    tags: _options.TagsField = None,
-    id: _options.IdField = None,
-    separator: _options.Separator = None,
     names: NameFile | None,
-    strict: _options.Strict = False,
-    words: dict[str, Any],
+    texts: TextOptions,
     force: _options.ForceModel = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Tune the most important settings by successive halving; report the choice and the reasons."""
+    """Tune the most important settings by successive halving; report the choice and the reasons.
+
+    Of texts with several fields, weights of the fields are tried, too. Names
+    of tags play no role in the choice; the model that is written is trained
+    with them.
+    """
     begin = time.perf_counter()
     parse_metric(metric)
     if data == dev == STANDARD_INPUT:
         raise typer.BadParameter("Only one of DATA and --dev can be standard input.")
     if out is not None:
         check_new_model(out, force)
-    fields = given_fields(text=text, tags=tags, separator=separator, id=id)
-    about_texts = fields | given(names=names, strict=strict) | named_options(words)
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
-    if is_table(data, about_texts):
-        vectorizer = TextVectorizer(**words, n_jobs=estimator.n_jobs)
+    if is_table(data, texts.given | given(names=names)):
         known = None if names is None else names.read()
-        tagger = Tagger(estimator, vectorizer, known)
-        rows = _read_texts(tagger, data, dev, fields, strict)
-        if names is not None and known is not None:
-            names.note_unused(known, tagger.classes_)
+        rows = _read_texts(Tagger(estimator, texts.vectorizer(estimator.n_jobs), known), data, dev, texts)
+        if names is not None and known is not None and rows.texts is not None:
+            names.note_unused(known, rows.texts.tagged.classes)
     else:
         rows = _read_features(data, dev)
     with _console.progress_bar(f"choosing by {metric}") as progress:
@@ -123,20 +120,48 @@ def tune(
     if out is None:
         return
     with _console.progress_bar("training on everything") as progress:
-        model: PLT = found.estimator.fit(rows.train.X, rows.train.Y, progress=progress)
-    model.origin_ |= rows.origin | {"tuning": found.to_dict()}
-    (model if rows.tagger is None else _as_tagger(rows.tagger, model)).save(out, force=force)
+        if rows.texts is None:
+            model = found.estimator.fit(rows.train.X, rows.train.Y, progress=progress)
+        else:
+            model = rows.texts.train(found.estimator, found.settings.get("fields"), progress)
+    model.origin_.update(rows.origin | {"tuning": found.to_dict()})
+    model.save(out, force=force)
     _console.note(trained_sentence(out, begin))
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows of DATA, the validation rows if given, their provenance, and the tagger that read texts."""
+    """All rows of DATA, the validation rows if given, their provenance, and their texts if they have any."""
 
     train: Data
     dev: Data | None
     origin: dict[str, Any]
-    tagger: Tagger | None = None
+    texts: _Texts | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """An unfitted tagger, what it read of DATA, the texts themselves, and the fields of the table."""
+
+    tagger: Tagger
+    tagged: TaggedRows
+    texts: list[Text]
+    fields: dict[str, Any]
+
+    def train(
+        self,
+        estimator: PLT,
+        weights: dict[str, float] | None,
+        progress: Callable[[float], None] | None,
+    ) -> Tagger:
+        """Train a tagger with the chosen settings, and with its names."""
+        rows = self.tagged
+        if weights is not None:
+            vectorizer = rows.vectorizer.reweighted(weights)
+            rows = replace(rows, X=vectorizer.transform(self.texts), vectorizer=vectorizer)
+        trained = self.tagger.set_params(estimator=estimator)._train(rows, {"progress": progress})
+        trained.fields_ = self.fields
+        return trained
 
 
 def _read_features(path: str, dev: str | None) -> _Rows:
@@ -153,22 +178,29 @@ def _read_features(path: str, dev: str | None) -> _Rows:
     return _Rows(rows, dev_rows, origin(rows))
 
 
-def _read_texts(tagger: Tagger, path: str, dev: str | None, fields: dict[str, Any], strict: bool) -> _Rows:
-    """Vectorize once; afterwards the tagger lacks only its trees."""
-    collector, vectorizer = TagCollector(), tagger.vectorizer
-    with open_table(path, fields, strict=strict) as reader, _console.waiting(f"reading {path}"):
-        records = DigestedRecords(reader)
-        X = vectorizer.fit_transform(collector.texts(records))
-    tagger.vectorizer_, tagger.fields_ = vectorizer, reader.fields
-    tagger.classes_, Y = collector.sorted_indicator()
-    dev_rows = None if dev is None else load_labelled_texts(tagger, dev, {}, strict)
-    about = records.origin() | {"rows": X.shape[0]}
-    return _Rows(Data(reader.report.source, X, Y), dev_rows, about, tagger)
+def _read_texts(tagger: Tagger, path: str, dev: str | None, texts: TextOptions) -> _Rows:
+    """Read and vectorize everything once."""
+    with open_table(path, texts.fields, strict=texts.strict) as reader, _console.waiting(f"reading {path}"):
+        digested = DigestedRecords(reader)
+        records = list(digested)
+        rows = tagger._read_records(records)
+        contents: list[Text] = [record.content() for record in records]
+        X = field_rows(rows.vectorizer, contents, rows.X)
+    about = digested.origin() | {"rows": rows.X.shape[0]}
+    dev_rows = None if dev is None else _read_dev(rows, dev, reader.fields, texts.strict)
+    return _Rows(
+        Data(reader.report.source, X, rows.Y), dev_rows, about, _Texts(tagger, rows, contents, reader.fields)
+    )
 
 
-def _as_tagger(tagger: Tagger, model: PLT) -> Tagger:
-    tagger.estimator_ = model
-    return tagger
+def _read_dev(rows: TaggedRows, path: str, fields: dict[str, Any], strict: bool) -> Data:
+    """Read validation rows; tags that no row of DATA has get columns after the others."""
+    vectorizer = rows.vectorizer
+    names = list(vectorizer.field_weights_)
+    name, X, tags = read_labelled(
+        path, fields, strict, lambda texts: field_rows(vectorizer, list(texts)), names
+    )
+    return Data(name, X, known_indicator(tags, rows.classes, "add"))
 
 
 def _rung_reporter(metric: str) -> Callable[[Trial], None]:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from longleaf.io.names import read_names
 from longleaf.io.tables import Record, read_table
+from longleaf.text.fields import joined_text
 from longleaf.text.tags import TagCollector
 from longleaf.text.vectorizer import TextVectorizer
 
@@ -24,12 +25,14 @@ class Sample:
 
     Attributes
     ----------
+    records_train, records_test : list of dict
+        The laws, each with the fields ``title`` and ``text``.
     texts_train, texts_test : list of str
-        The laws, each with its title before its text.
+        The same as plain texts, each with its title before its text.
     tags_train, tags_test : list of list of str
         The ids of the concepts that describe each law. Some concepts occur in only one of the two.
     titles_test : list of str
-        The titles alone.
+        The titles alone, of the test laws.
     names : dict of str to str
         The English name of each concept, by id.
     X_train, X_test : csr_matrix of float32 [rows, features]
@@ -40,12 +43,26 @@ class Sample:
         The name of each label.
     """
 
-    texts_train: list[str] = field(repr=False)
+    records_train: list[dict[str, str]] = field(repr=False)
     tags_train: list[list[str]] = field(repr=False)
-    texts_test: list[str] = field(repr=False)
+    records_test: list[dict[str, str]] = field(repr=False)
     tags_test: list[list[str]] = field(repr=False)
-    titles_test: list[str] = field(repr=False)
     names: dict[str, str] = field(repr=False)
+
+    @cached_property
+    def texts_train(self) -> list[str]:
+        """The training laws as plain texts."""
+        return [joined_text(law) for law in self.records_train]
+
+    @cached_property
+    def texts_test(self) -> list[str]:
+        """The test laws as plain texts."""
+        return [joined_text(law) for law in self.records_test]
+
+    @property
+    def titles_test(self) -> list[str]:
+        """The titles of the test laws."""
+        return [law["title"] for law in self.records_test]
 
     @cached_property
     def _features(self) -> tuple[sp.csr_matrix[np.float32], sp.csr_matrix[np.float32]]:
@@ -96,17 +113,16 @@ def load_sample() -> Sample:
     with _open(NAMES) as file:
         names = dict(read_names(file))
     return Sample(
-        [law.text for law in train],
+        [law.fields for law in train],
         [law.tags for law in train],
-        [law.text for law in test],
+        [law.fields for law in test],
         [law.tags for law in test],
-        [law.text for law in _read(TEST, text="title")],
         names,
     )
 
 
-def _read(name: str, text: str | None = None) -> list[Record]:
-    with _open(name) as file, read_table(file, text, strict=True) as reader:
+def _read(name: str) -> list[Record]:
+    with _open(name) as file, read_table(file, strict=True) as reader:
         return list(reader)
 
 

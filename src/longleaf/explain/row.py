@@ -34,6 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf._validation import check_count, check_features
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.paths import Doubles, LabelPath, label_path
+from longleaf.search.rows import features_of
 from longleaf.training.solver import LOGISTIC_LINK
 
 PIECES = 64
@@ -96,13 +97,13 @@ def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowE
         Index of the row of ``X``.
     """
     check_is_fitted(model)
-    rows = check_features(X, model.n_features_in_, normalize=model.normalize)
+    rows = check_features(features_of(X), model.n_features_in_, normalize=model.normalize)
     row, label = check_count(row, "row", low=0), check_count(label, "label", low=0)
     if row >= rows.n_rows or label >= model.n_labels_:
         raise ValueError(
             f"row and label must be below {rows.n_rows} and {model.n_labels_}; got {row} and {label}."
         )
-    if not model.label_counts_[label]:
+    if not model.has_leaf(label):
         raise ValueError(f"label must occur in training to have a probability to explain; got {label}.")
     inside = slice(rows.indptr[row], rows.indptr[row + 1])
     features = rows.indices[inside].astype(np.int64)

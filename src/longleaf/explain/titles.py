@@ -40,7 +40,7 @@ class RecordNotes:
     def _records(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
             self.ids.append(str(record.row) if record.id is None else record.id)
-            self.titles.append(title_of(getattr(record, "fields", None) or record.text))
+            self.titles.append(title_of(record.content()))
             yield record
 
     def texts(self, texts: Iterable[Any]) -> Iterable[Any]:

@@ -21,15 +21,63 @@ __all__ = ["Record", "TableReader", "read_table", "table_format"]
 
 CSV_SEPARATOR = ";"
 """The default separator of tags in CSV, TSV and Excel, which have no lists."""
+LANGUAGE = "lang"
+"""The field of a record that says its language."""
 
 
 class Record(NamedTuple):
-    """One text with its tags; ``row`` counts all rows of the table from 0, including skipped ones."""
+    """Fields of text, with their tags.
+
+    Attributes
+    ----------
+    id : str or None
+    fields : dict of str to str
+        The text of each field; an empty field is an empty string.
+    tags : list of str
+    row : int
+        Counts all rows of the table from 0, including skipped ones.
+    lang : str or None
+        The language, as the field ``lang`` says.
+    """
 
     id: str | None
-    text: str
+    fields: dict[str, str]
     tags: list[str]
     row: int
+    lang: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all fields, joined by a space."""
+        return " ".join(text for text in self.fields.values() if text)
+
+    def content(self, names: Sequence[str] | None = None) -> str | dict[str, str]:
+        """Return what a model reads: the fields with the language, or else the text.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            What the model calls the fields; a model without fields reads the text. Fields with other names
+            are taken in the order of the model's own.
+        """
+        if names is None:
+            read = self.fields if len(self.fields) > 1 or self.lang else None
+        elif not names:
+            read = {"text": self.text} if self.lang else None
+        elif set(self.fields) <= set(names):
+            read = self.fields
+        elif len(self.fields) == 1:
+            read = {names[-1]: self.text}
+        elif len(names) == len(self.fields):
+            read = dict(zip(names, self.fields.values(), strict=True))
+        else:
+            raise DataError(
+                f"--text must name one field, or {len(names)} in the order of the model's own "
+                f"({', '.join(names)}); got {', '.join(self.fields)}."
+            )
+        if read is None:
+            return self.text
+        return read | {LANGUAGE: self.lang} if self.lang else read
 
 
 def read_table(
@@ -57,7 +105,7 @@ def read_table(
     source : str, path-like or binary file object
         The file; gzip, xz and bzip2 data are recognised by their first bytes.
     text : str or list of str, optional
-        The fields whose contents, joined by a space, are the text. By default those of title, abstract and
+        The fields of text. By default those of title, abstract and
         text that the first row has; the reader's ``unread`` lists others of these that later rows have.
     tags : str or None
         The field of the tags: a list, or one string. None to read no tags.
@@ -253,10 +301,9 @@ class TableReader:
     def _record(self, place: str, fields: dict[str, Any], number: int) -> Record | None:
         if self.text_fields is None:
             self.text_fields = default_text(list(fields), self.report.source)
-        texts = [as_text(fields.get(name)) for name in self.text_fields]
+        texts = {name: as_text(fields.get(name)) or "" for name in self.text_fields}
         missing = [name for name in self.text_fields if fields.get(name) is None]
-        joined = " ".join(text for text in texts if text)
-        if not joined.strip():
+        if not any(text.strip() for text in texts.values()):
             found = found_instead(fields, self.text_fields)
             kind = "textless" if self._keep_textless else "no text"
             self.report.add(kind, place, f"must have text in {in_words(self.text_fields)}; {found}.")
@@ -279,7 +326,8 @@ class TableReader:
                 found = found_instead(fields, [self.tags_field])
                 self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; {found}.")
                 return None
-        return Record(identity, joined, tags, number)
+        lang = None if LANGUAGE in texts else as_text(fields.get(LANGUAGE))
+        return Record(identity, texts, tags, number, lang)
 
     def _note_unread(self, fields: dict[str, Any]) -> None:
         read = (*(self.text_fields or ()), self.tags_field, self.id_field)

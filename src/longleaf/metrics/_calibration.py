@@ -84,6 +84,16 @@ class Calibration:
         """The number of predictions."""
         return sum(one.pairs for one in self.bins)
 
+    @property
+    def probability(self) -> float:
+        """The mean probability of the predictions; 0 without predictions."""
+        return sum(one.pairs * one.probability for one in self.bins) / max(self.pairs, 1)
+
+    @property
+    def share(self) -> float:
+        """The share of the predictions that is correct; 0 without predictions."""
+        return sum(one.right for one in self.bins) / max(self.pairs, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class CalibrationSums:

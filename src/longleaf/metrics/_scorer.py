@@ -91,7 +91,7 @@ def _innermost(estimator: Any, X: Any, y: LabelsLike) -> tuple[Any, Any, LabelsL
         return _innermost(last, estimator[:-1].transform(X) if len(estimator.steps) > 1 else X, y)
     if hasattr(estimator, "transform_tags"):
         tags = estimator.transform_tags(y, unseen="add")
-        return estimator.estimator_, estimator._matrix(X), tags
+        return estimator.estimator_, estimator._rows(X), tags
     if not hasattr(estimator, "_judge"):
         raise TypeError(
             f"estimator must be a PLT, BR or Tagger, or end in one; got {type(estimator).__name__}."

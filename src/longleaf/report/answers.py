@@ -11,6 +11,7 @@ import numpy.typing as npt
 from longleaf.metrics import FrequencyBin, compare, evaluate, frequency_table
 from longleaf.metrics._hits import find_hits
 from longleaf.report.problem import Ints, Problem, Side
+from longleaf.search.top_k import TopK
 
 TAILS = tuple(step / 10 for step in range(11))
 """The values of tail."""
@@ -23,9 +24,27 @@ class Ranking:
     """The best labels of every row, in the model's own numbering and in the common one; -1 pads."""
 
     own: npt.NDArray[np.int32]
-    labels: Ints
-    evaluations: Ints
+    top: TopK
     seconds: float
+
+    @property
+    def labels(self) -> Ints:
+        """The labels in the common numbering."""
+        return self.top.labels.astype(np.int64)
+
+    @property
+    def evaluations(self) -> Ints:
+        """The node classifiers evaluated for each row."""
+        return self.top.evaluations
+
+    @classmethod
+    def of(cls, side: Side, top: TopK, k: int, seconds: float = 0.0) -> Ranking:
+        """Translate what a model found into the common numbering, padded to k labels."""
+        missing = ((0, 0), (0, k - top.labels.shape[1]))
+        own = np.pad(top.labels, missing, constant_values=-1)
+        labels = np.append(side.number, -1)[own].astype(np.int32)
+        scores, probabilities = np.pad(top.scores, missing), np.pad(top.probabilities, missing)
+        return cls(own, TopK(labels, scores, probabilities, top.evaluations), seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +90,7 @@ def rank(
     start = time.perf_counter()
     top = side.model.top_k(side.X, k, tail=tail, propensity=constants, n_jobs=n_jobs)
     seconds = time.perf_counter() - start
-    missing = problem.k - k
-    own = np.pad(top.labels, ((0, 0), (0, missing)), constant_values=-1)
-    return Ranking(own, np.append(side.number, -1)[own], top.evaluations, seconds)
+    return Ranking.of(side, top, problem.k, seconds)
 
 
 def answer(
@@ -98,7 +115,7 @@ def answer(
         tail,
         ranking,
         find_hits(truth, labels),
-        evaluate(truth, labels, inverse_propensity=problem.inverse_propensity, k=problem.places),
+        evaluate(truth, ranking.top, inverse_propensity=problem.inverse_propensity, k=problem.places),
         frequency_table(truth, labels, problem.counts, k=problem.k),
         {name: (one.low, one.high) for name, one in bands.items()},
     )

@@ -10,19 +10,22 @@ import numpy as np
 
 from longleaf.explain.records import SimilarRecord
 from longleaf.explain.row import explain_row
-from longleaf.explain.words import Span
+from longleaf.explain.words import NameMatch, Span
 from longleaf.report.answers import Answer
-from longleaf.report.markup import Html, folded, join, tag, text
+from longleaf.report.markup import Html, counted, folded, join, tag, text
 from longleaf.report.problem import Problem
 from longleaf.report.sections import Section
 from longleaf.report.study import Study
+from longleaf.text.fields import joined_text
 
 WORDS = 6
-"""Number of words or features listed for and against a label."""
+"""Number of words or features listed that support a label, and that count against it."""
 CHARACTERS = 700
 """Length of the excerpt shown in colour, taken where the contributions are largest."""
 SHADES = 4
 FAINT = 0.08
+SMALL = 0.005
+"""Smaller contributions, which would read 0.00, are not listed."""
 
 
 Reasons = dict[tuple[str, int], Html]
@@ -52,9 +55,9 @@ def examples(problem: Problem, studies: Sequence[Study]) -> Section:
         for rule, row in choose_rows(problem, before.answer, after.answer).items()
     ]
     explained = (
-        "Open a suggestion to see which words of the text speak for it (green) and against it (orange)."
+        "Open a suggestion to see which words of the text support it (green) and count against it (orange)."
         if studies[0].side.tagger is not None
-        else "Open a suggestion to see which features speak for and against it."
+        else "Open a suggestion to see which features support it and which count against it."
     )
     lead = (
         "A check mark is a correct suggestion. Each is shown with its probability and the number of training "
@@ -94,7 +97,7 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
     texts = columns[0].study.side.texts
     content = [tag("h3", heading), tag("p", f"{rule}.", class_="rule")]
     if texts:
-        begin = shorten(texts[row], CHARACTERS // 2, placeholder=" …")
+        begin = shorten(joined_text(texts[row]), CHARACTERS // 2, placeholder=" …")
         content.append(tag("blockquote", begin))
     content.append(tag("p", "True labels; those that no list contains are crossed out:", class_="note"))
     content.append(tag("ul", join(chips), class_="chips"))
@@ -109,14 +112,15 @@ def _example(problem: Problem, row: int, rule: str, columns: Sequence[Column]) -
 
 def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, is_last: bool) -> Html:
     side, answer = column.study.side, column.answer
-    chance = _probabilities(column, row)
+    chance = answer.ranking.top.probabilities[row]
     lines: list[Html] = []
     for place, label in enumerate(answer.labels[row].tolist()):
         if label < 0:
             continue
         own = int(answer.ranking.own[row, place])
         right = bool(answer.hits[row, place])
-        about = f"{100 * chance[place]:.1f} %, {int(side.model.label_counts_[own]):,} rows"
+        count = int(side.model.label_counts_[own])
+        about = f"{100 * chance[place]:.1f} %, {counted(count, 'row') if count else 'no training row'}"
         name = tag("span", problem.names[label], class_="right" if right else "wrong")
         mark = tag("span", "✓" if right else "·", class_="mark")
         key = column.study.letter, own
@@ -126,14 +130,6 @@ def _suggestions(problem: Problem, row: int, column: Column, reasons: Reasons, i
             folded(Html(f"{mark} {name} {tag('small', about)}"), reasons[key], is_open=is_last and not lines)
         )
     return join(lines)
-
-
-def _probabilities(column: Column, row: int) -> list[float]:
-    side, own = column.study.side, column.answer.ranking.own[row]
-    known = np.flatnonzero(own >= 0)
-    found = np.zeros(len(own))
-    found[known] = side.model.probability(side.X[[row]], np.zeros(len(known), np.int64), own[known])
-    return [float(one) for one in found]
 
 
 def _why(column: Column, row: int, label: int) -> Html:
@@ -146,9 +142,9 @@ def _why(column: Column, row: int, label: int) -> Html:
             for one, value in zip(found.features.tolist(), found.contributions, strict=True)
         ]
         return _word_lists(sorted(pairs, key=lambda pair: -abs(pair[1])))
-    whole = side.texts[row]
-    explained = side.tagger._suggester.explain(side.X, row, label, whole)
-    words = _word_lists(explained.contributions)
+    whole = joined_text(side.texts[row])
+    explained = side.tagger._suggester.explain(side.X, row, label, side.texts[row])
+    words = _word_lists(explained.contributions, explained.match)
     return join([words, _coloured(whole, explained.spans(whole)), _similar(explained.records)])
 
 
@@ -160,22 +156,25 @@ def _similar(records: Sequence[SimilarRecord]) -> Html:
         tag("li", join([tag("small", f"{one.similarity:.2f} · {one.id}"), Html(text(one.title))]))
         for one in records
     ]
-    return join([tag("p", "Similar training records with this tag:", class_="note"), tag("ul", join(lines))])
+    return join([tag("p", "Similar training records with this tag:", class_="words"), tag("ul", join(lines))])
 
 
-def _word_lists(contributions: Sequence[tuple[str, float]]) -> Html:
+def _word_lists(contributions: Sequence[tuple[str, float]], match: NameMatch | None = None) -> Html:
     content = []
-    for title, kind, sign in (("for", "for", 1), ("against", "against", -1)):
-        words = [(word, value) for word, value in contributions if sign * value > 0][:WORDS]
+    if match is not None:
+        added = f": {match.value:+.2f}" if abs(match.value) >= SMALL else ""
+        content.append(tag("p", match.sentence[0].upper() + match.sentence[1:] + added, class_="words"))
+    for title, kind, sign in (("supports", "for", 1), ("counts against", "against", -1)):
+        words = [(word, value) for word, value in contributions if sign * value >= SMALL][:WORDS]
         listed = join(
             (Html(f"<span class='{kind}'>{text(word)}</span> {value:+.2f}") for word, value in words), ", "
         )
         if words:
-            content.append(tag("p", Html(f"<i>{title}</i> {listed}"), class_="words"))
+            content.append(tag("p", Html(f"<i>{title}:</i> {listed}"), class_="words"))
     return (
         join(content)
         if content
-        else tag("p", "No feature of the row speaks for it: it is probable for any row.")
+        else tag("p", "No feature of the row supports it: it is probable for any row.")
     )
 
 

@@ -15,6 +15,11 @@ class Html(str):
     __slots__ = ()
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``1,000 rows``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def text(value: object) -> str:
     """Return a value as escaped HTML; control characters, which HTML forbids, become visible."""
     if isinstance(value, Html):

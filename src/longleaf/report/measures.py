@@ -1,4 +1,4 @@
-"""Measurements for the plots beyond the library's metrics: by frequency, probability, row and label."""
+"""Measurements for the plots beyond the library's metrics: by number of labels, frequency, row and label."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from longleaf.metrics import evaluate
+from longleaf.metrics import Difference, compare, evaluate
 from longleaf.metrics._hits import label_counts
-from longleaf.report.answers import Answer, rank
+from longleaf.report.answers import Answer, Ranking, rank
 from longleaf.report.problem import Floats, Ints, Problem, Side
+from longleaf.search.auto_k import DEFAULT_MOST
+from longleaf.suggest import AUTO, Suggester
 
 LEAST_TRUE = 5
 """Minimum true rows of a hard label; with fewer, a single miss would decide."""
@@ -54,12 +56,61 @@ def recall_by_count(problem: Problem, answers: Sequence[Answer]) -> list[CountBi
     return bins
 
 
-def probabilities(side: Side, one: Answer) -> Floats:
-    """Return the probability of each suggestion [rows, k]; 0 for pads."""
-    found = np.zeros(one.labels.shape)
-    row, place = np.nonzero(one.ranking.own >= 0)
-    found[row, place] = side.model.probability(side.X, row, one.ranking.own[row, place])
-    return found
+@dataclass(frozen=True)
+class SizeFigures:
+    """What suggesting a number of labels per row leads to; shares in percent, means over rows.
+
+    Attributes
+    ----------
+    name : str
+        The number of labels, or ``auto``.
+    precision, recall, f1 : float
+    labels : float
+        Labels per row.
+    none : float
+        The share of the rows that get no label.
+    """
+
+    name: str
+    precision: float
+    recall: float
+    f1: float
+    labels: float
+    none: float
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Fixed numbers of labels, 1, 2, …, and as many as are likely.
+
+    ``best`` is the fixed number of the largest F1, and ``over_best`` the difference of auto in F1.
+    """
+
+    fixed: tuple[SizeFigures, ...]
+    auto: SizeFigures
+    best: SizeFigures
+    over_best: Difference
+
+
+def by_size(problem: Problem, side: Side, *, samples: int, seed: int, n_jobs: int | None = None) -> Sizes:
+    """Suggest 1, 2, …, `DEFAULT_MOST` labels, and as many as are likely, by probability."""
+    suggester, k = Suggester(side.model), min(max(DEFAULT_MOST, problem.k), side.model.n_labels_)
+    ranked = Ranking.of(side, side.model.top_k(side.X, k, n_jobs=n_jobs), k).labels
+    query = suggester.query(AUTO, n_jobs=n_jobs)
+    chosen = Ranking.of(side, suggester.top_k(side.X, query), k).labels
+    found = evaluate(problem.truth, ranked, k=range(1, k + 1))
+    fixed = [_size_figures(str(at), found, at, ranked[:, :at]) for at in range(1, k + 1)]
+    auto = _size_figures(AUTO, evaluate(problem.truth, chosen, k=k), k, chosen)
+    best = max(fixed, key=lambda one: one.f1)
+    cut = np.where(np.arange(k) < int(best.name), ranked, -1)
+    change = compare(problem.truth, cut, chosen, k=k, n_samples=samples, random_state=seed)[f"f1@{k}"]
+    return Sizes(tuple(fixed), auto, best, change)
+
+
+def _size_figures(name: str, found: dict[str, float], k: int, labels: Ints) -> SizeFigures:
+    number = (labels >= 0).sum(axis=1)
+    precision, recall, f1 = (found[f"{metric}@{k}"] for metric in ("precision", "recall", "f1"))
+    return SizeFigures(name, precision, recall, f1, float(number.mean()), 100.0 * float((number == 0).mean()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longleaf.metrics import Difference, compare
+from longleaf.metrics._frequency import BINS
 from longleaf.report import plots
 from longleaf.report.answers import Answer
-from longleaf.report.markup import NOTHING_TO_FIND, Html, join, table, tag
+from longleaf.report.markup import NOTHING_TO_FIND, Html, counted, join, table, tag
 from longleaf.report.measures import LEAST_TRUE, LabelChange, label_changes
 from longleaf.report.problem import Problem
-from longleaf.report.sections import Section, draw
+from longleaf.report.sections import Section, confidence, draw
 from longleaf.report.study import Study
 
 LISTED = 15
@@ -34,7 +35,7 @@ def difference(problem: Problem, a: Answer, b: Answer, samples: int, seed: int) 
 def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int) -> Section:
     """Return the most important metrics and the effect of tail on them."""
     keys = [f"{name}@{at}" for name in ("p", "f1", "psp") for at in problem.places]
-    keys += [f"{name}_recall@{problem.k}" for name in ("head", "torso", "tail")]
+    keys += [f"{name}_recall@{problem.k}" for name in BINS]
     content = []
     for study in studies:
         plain, rare = study.ends
@@ -44,6 +45,7 @@ def overview(problem: Problem, studies: Sequence[Study], samples: int, seed: int
         nothing = (NOTHING_TO_FIND,) * 3
         rows = [(_metric(key), *(nothing if key in empty else _cells(found[key]))) for key in keys]
         content += [tag("p", _sentence(problem, study, found), class_="headline")]
+        content += [tag("p", one) for one in (_reliable(problem, study), _likely(study))]
         content += [table(f"overview{study.letter}", headings, rows)]
     return Section(
         "overview",
@@ -168,8 +170,11 @@ def _both_lists(
         headings = (title, "training rows", "true rows", f"hits: {columns[0]} → {columns[1]}", "")
         shown = table(f"{name}-{'gained' if sign > 0 else 'lost'}", headings, rows)
         total = sum(one.gained for one in moved)
-        note = f"{len(moved):,} labels in total, {total:+,d} hits; "
-        note += f"the first {min(LISTED, len(moved))} are shown." if moved else "none to show."
+        note = "No label."
+        if moved:
+            which = "all" if len(moved) <= LISTED else f"the first {LISTED}"
+            hits = "hit" if abs(total) == 1 else "hits"
+            note = f"{counted(len(moved), 'label')} in total, {total:+,d} {hits}; {which} shown."
         lists.append(tag("div", Html(shown + tag("p", note, class_="note"))))
     return tag("div", join(lists), class_="pair")
 
@@ -192,7 +197,7 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     first, scored, rare = (found[key] for key in (f"p@{at}", f"psp@{k}", f"tail_recall@{k}"))
     prefix = f"{study.letter}: at" if study.letter else "At"
     right = "the first suggestion is correct for" if at == 1 else f"the first {at} suggestions are correct in"
-    rows = f"of {problem.n_rows:,} rows" if at == 1 else "of all cases"
+    rows = f"of {counted(problem.n_rows, 'row')}" if at == 1 else "of all cases"
     change = round(scored.b, 1) - round(scored.a, 1)
     moves = "stays at" if not change else f"{'rises' if change > 0 else 'falls'} from {scored.a:.1f} to"
     tail = f"recall of tail labels goes from {rare.a:.1f} to <b>{rare.b:.1f}&nbsp;%</b>, "
@@ -200,4 +205,36 @@ def _sentence(problem: Problem, study: Study, found: dict[str, Difference]) -> H
     return Html(
         f"{prefix} tail 0, {right} <b>{first.a:.1f}&nbsp;%</b> {rows}. At tail 1, psp@{k} {moves} "
         f"<b>{scored.b:.1f}</b>, {tail}and p@{at} goes to {first.b:.1f}&nbsp;%."
+    )
+
+
+def _reliable(problem: Problem, study: Study) -> Html:
+    """Say whether the probabilities of the suggestions at tail 0 are reliable."""
+    found = study.by_place[problem.k]
+    below, above = confidence(found)
+    verdict = f"<b>{below}</b>"
+    if below != above:
+        verdict = f"<b>{below}</b> below 50&nbsp;%, <b>{above}</b> above"
+        if NOTHING_TO_FIND in (below, above):
+            verdict = f"<b>{below if above == NOTHING_TO_FIND else above}</b>"
+    prefix = f"{study.letter}: the" if study.letter else "The"
+    return Html(
+        f"{prefix} <a href='#reliability'>probabilities</a> are {verdict}: of the first {problem.k} "
+        f"suggestions at tail 0, {100 * found.share:.1f}&nbsp;% are correct, their mean probability is "
+        f"{100 * found.probability:.1f}&nbsp;%, and the calibration error (ECE@{problem.k}) is "
+        f"{found.ece:.1f} points."
+    )
+
+
+def _likely(study: Study) -> Html:
+    """Say what suggesting as many labels as are likely leads to, beside the best fixed number."""
+    found, change = study.sizes, study.sizes.over_best
+    prefix = f"{study.letter}: suggesting" if study.letter else "Suggesting"
+    many = "1 label" if found.best.name == "1" else f"{found.best.name} labels"
+    none = "no row gets none" if not found.auto.none else f"{found.auto.none:.1f}&nbsp;% of the rows get none"
+    clear = "" if change.is_clear else " (the difference is not clear)"
+    return Html(
+        f"{prefix} <a href='#sizes'>as many labels as are likely</a> leads to an F1 of "
+        f"<b>{found.auto.f1:.1f}&nbsp;%</b> with {found.auto.labels:.1f} labels per row on average, and "
+        f"{none}; {many} for every row, the best fixed number, leads to {found.best.f1:.1f}&nbsp;%{clear}."
     )

@@ -10,7 +10,7 @@ from importlib.resources import files
 from longleaf import __version__
 from longleaf.report import canvas, named, sections
 from longleaf.report.examples import examples
-from longleaf.report.markup import Html, folded, join, table, tag, text
+from longleaf.report.markup import Html, counted, folded, join, table, tag, text
 from longleaf.report.problem import Problem
 from longleaf.report.sections import Plot, Section
 from longleaf.report.study import Progress, Study, make_study
@@ -111,10 +111,11 @@ def make_report(
     found = [named.overview(problem, studies, samples, seed)]
     if n_sides > 1:
         found.append(named.against(problem, studies, samples, seed))
-    plotted = (sections.long_tail, sections.dial, sections.recall)
-    found += [one(problem, studies) for one in plotted]
-    found += [named.changed(problem, studies), named.hardest(problem, studies), examples(problem, studies)]
-    found += [one(problem, studies) for one in (sections.reliability, sections.cost, sections.constants)]
+    rest = (
+        sections.reliability, sections.sizes, sections.long_tail, sections.dial, sections.recall,
+        named.changed, named.hardest, examples, sections.cost, sections.constants,
+    )  # fmt: skip
+    found += [one(problem, studies) for one in rest]
     return Report(problem, studies, found)
 
 
@@ -122,15 +123,15 @@ def _header(problem: Problem, studies: Sequence[Study]) -> Html:
     content: list[object] = [tag("p", "longleaf report", class_="kicker")]
     title = " against ".join(study.side.name for study in studies)
     content.append(tag("h1", title))
-    content.append(tag("p", f"evaluated on {problem.n_rows:,} rows of {problem.data}", class_="sub"))
+    content.append(tag("p", f"evaluated on {counted(problem.n_rows, 'row')} of {problem.data}", class_="sub"))
     for study in studies:
         model, side = study.side.model, study.side
         kind = {"plt": "label trees", "br": "one classifier per label"}.get(model.kind, model.kind)
         if model.kind == "plt":
-            kind = f"{len(model.trees_)} {kind}" if len(model.trees_) > 1 else "1 label tree"
+            kind = counted(len(model.trees_), "label tree")
         facts = (
             f"{kind}, {model.loss} loss, {'words' if side.tagger else 'features'}: {model.n_features_in_:,}, "
-            f"labels: {model.n_labels_:,}, trained on {model.n_rows_:,} rows"
+            f"labels: {model.n_labels_:,}, trained on {counted(model.n_rows_, 'row')}"
         )
         settings = [(name, value) for name, value in model.origin_.get("settings", {}).items()]
         origin = [(name, value) for name, value in model.origin_.items() if name != "settings"]

@@ -14,10 +14,11 @@ from longleaf.metrics._frequency import BINS, frequency_bins
 from longleaf.report import canvas
 from longleaf.report.answers import Answer
 from longleaf.report.canvas import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PURPLE
-from longleaf.report.measures import Cost, CountBin, LabelChange
+from longleaf.report.markup import counted
+from longleaf.report.measures import Cost, CountBin, LabelChange, Sizes
 from longleaf.report.problem import Floats, Ints
 
-BIN_COLOURS = (BLUE, PURPLE, ORANGE)
+BIN_COLOURS = (BLUE, PURPLE, ORANGE, GREEN)
 DIAL_COLOURS = (BLUE, PURPLE, ORANGE)
 PLACE_COLOURS = (GREEN, BLUE, ORANGE, PURPLE, MUTED)
 FEW = 10
@@ -31,7 +32,7 @@ def frequency(counts: Ints) -> Axes:
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
     place = np.arange(1, len(order) + 1)
-    for number, colour in enumerate(BIN_COLOURS):
+    for number, colour in enumerate(BIN_COLOURS[:3]):
         inside = bins[order] == number
         if inside.any():
             label = f"{BINS[number]}: {inside.sum():,}"
@@ -48,7 +49,7 @@ def frequency(counts: Ints) -> Axes:
 
 def dial(answers: Sequence[Answer], name: str, places: Sequence[int], title: str) -> Axes:
     """Draw a metric at several ranks against tail, with bootstrap bands."""
-    axes = canvas.new_axes(title, "tail: popular to rare", "percent")
+    axes = canvas.new_axes(title, "tail: common to rare", "percent")
     tails = [one.tail for one in answers]
     for at, colour in zip(places, PLACE_COLOURS * len(places), strict=False):
         key = f"{name}@{at}"
@@ -61,18 +62,20 @@ def dial(answers: Sequence[Answer], name: str, places: Sequence[int], title: str
 
 
 def bin_recall(answers: Sequence[Answer], k: int) -> Axes:
-    """Draw recall of head, torso and tail for a few values of tail, with bootstrap bars."""
-    axes = canvas.new_axes(f"Recall@{k} of head, torso, tail", "", "percent")
+    """Draw recall by frequency for a few values of tail, with bootstrap bars."""
+    n_bins = 3 + answers[0].bins[3].is_judged  # unseen labels only if a row has one
+    names = [one.name for one in answers[0].bins[:n_bins]]
+    axes = canvas.new_axes(f"Recall@{k} of {', '.join(names)}", "", "percent")
     wide = 0.8 / len(answers)
     for number, (one, colour) in enumerate(zip(answers, DIAL_COLOURS, strict=True)):
-        recall = [group.recall for group in one.bins[:3]]
-        bands = [one.bands[f"{group.name}_recall@{k}"] for group in one.bins[:3]]
-        x = np.arange(3) + (number - (len(answers) - 1) / 2) * wide
+        recall = [group.recall for group in one.bins[:n_bins]]
+        bands = [one.bands[f"{name}_recall@{k}"] for name in names]
+        x = np.arange(n_bins) + (number - (len(answers) - 1) / 2) * wide
         axes.bar(x, recall, wide * 0.9, color=colour, alpha=0.75, label=f"tail {one.tail:g}")
         low, high = zip(*bands, strict=True)
         axes.vlines(x, low, high, color=INK, linewidth=1.1)
-    names = [f"{group.name}\n{group.labels:,} labels" for group in answers[0].bins[:3]]
-    axes.set_xticks(np.arange(3), names)
+    ticks = [f"{group.name}\n{counted(group.labels, 'label')}" for group in answers[0].bins[:n_bins]]
+    axes.set_xticks(np.arange(n_bins), ticks)
     axes.grid(axis="x", visible=False)
     canvas.add_legend(axes)
     return axes
@@ -91,14 +94,14 @@ def count_recall(bins: Sequence[CountBin], tails: Sequence[float], k: int) -> Ax
     return axes
 
 
-def reliability(series: Mapping[str, Calibration], title: str) -> Axes:
+def reliability(series: Mapping[str, Calibration], title: str, before_ece: str = "ECE ") -> Axes:
     """Draw how often suggestions of a given probability are correct, with Wilson intervals and ECE."""
     axes = canvas.new_axes(title, "predicted probability", "share correct")
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     colours = (BLUE, ORANGE) if len(series) == 2 else BIN_COLOURS
     for (label, found), colour in zip(series.items(), colours, strict=False):
         x, y = [one.probability for one in found.bins], [one.share for one in found.bins]
-        axes.plot(x, y, color=colour, label=f"{label}: ECE {found.ece:.1f}", linewidth=1.1)
+        axes.plot(x, y, color=colour, label=f"{label}: {before_ece}{found.ece:.1f}", linewidth=1.1)
         for one in found.bins:
             low, high = one.interval
             axes.plot([one.probability] * 2, [low, high], color=colour, linewidth=0.9, alpha=0.6)
@@ -110,7 +113,22 @@ def reliability(series: Mapping[str, Calibration], title: str) -> Axes:
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     canvas.percent_ticks(axes)
-    canvas.add_legend(axes)
+    canvas.add_legend(axes, 4)
+    return axes
+
+
+def sizes(found: Sizes) -> Axes:
+    """Draw F1 against the number of labels per row: fixed numbers, and as many as are likely."""
+    axes = canvas.new_axes("F1 by number of labels", "labels per row, mean", "percent")
+    x, y = [one.labels for one in found.fixed], [one.f1 for one in found.fixed]
+    axes.plot(x, y, color=BLUE, marker="o", label="the same number for every row")
+    auto = found.auto
+    axes.axhline(auto.f1, color=ORANGE, linewidth=1, linestyle=(0, (4, 3)))
+    axes.plot(auto.labels, auto.f1, "D", color=ORANGE, markersize=7, label="as many as are likely")
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, 1.1 * max([*y, auto.f1, 1.0]))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 5, 10]))
+    canvas.add_legend(axes, 2)
     return axes
 
 
@@ -161,7 +179,7 @@ def gained_and_lost(changes: Sequence[LabelChange], title: str) -> Axes:
             (ORANGE, places[:, 1] > 0, "gained"),
             (BLUE, places[:, 1] < 0, "lost"),
         ):
-            label = f"{times[inside].sum():,} labels {what}"
+            label = f"{counted(times[inside].sum(), 'label')} {what}"
             area = 14 * np.sqrt(times[inside])
             x, y = places[inside].T
             axes.scatter(x, y, s=area, color=colour, alpha=0.55, linewidths=0, label=label)

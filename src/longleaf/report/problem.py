@@ -16,6 +16,7 @@ from longleaf.estimator import LabelEstimator
 from longleaf.metrics._frequency import frequency_bins
 from longleaf.propensity import Constants, inverse_propensity_from_counts
 from longleaf.tagger import Tagger
+from longleaf.text.fields import Text
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,8 +36,8 @@ class Side:
         The common number of each of its labels.
     tagger : Tagger, optional
         For a model of texts.
-    texts : list of str
-        The texts of the rows, for a tagger.
+    texts : list of str or mapping
+        The texts or records of the rows, for a tagger.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Side:
     X: Any
     number: Ints
     tagger: Tagger | None = None
-    texts: Sequence[str] = ()
+    texts: Sequence[Text] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.axes import Axes
 
-from longleaf.metrics import Calibration, FrequencyBin
+from longleaf.metrics import Calibration, FrequencyBin, ReliabilityBin
 from longleaf.report import canvas, plots
 from longleaf.report.markup import NOTHING_TO_FIND, Html, folded, join, table, tag
+from longleaf.report.measures import CountBin
 from longleaf.report.problem import Floats, Problem
 from longleaf.report.study import Study
+from longleaf.search.auto_k import DEFAULT_MOST
 
 EMPTY = Html("")
+SMALL_GAP = 0.02
+"""A distance between mean probability and correct share that is too small to speak of."""
+RELIABLE = "reliable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +73,8 @@ def long_tail(problem: Problem, studies: Sequence[Study]) -> Section:
         "labels",
         "The long tail",
         "The head is the fewest labels that hold half of all training assignments, head and torso hold "
-        "80 %, and the tail is the rest, the rarest always. Unseen labels occur only in the rows "
-        "evaluated here; they cannot be found and count as missed.",
+        "80 %, and the tail is the rest, the rarest always. Unseen labels have no training row: they can "
+        "only be found by their names, if the model was trained with names, and otherwise count as missed.",
         [draw("label-frequency", read, studies, lambda s: plots.frequency(s.side.model.label_counts_))],
         table("frequency", headings, rows),
     )
@@ -104,10 +109,10 @@ def dial(problem: Problem, studies: Sequence[Study]) -> Section:
     ]  # fmt: skip
     return Section(
         "dial",
-        "The tail dial",
-        "One model with eleven values of tail: at 0 it suggests the most probable labels, at 1 rare labels "
-        "have more weight. Bands contain 95 % of bootstrap resamples of the rows: where bands are far apart, "
-        "the order is unlikely to change on other rows.",
+        "Favour common or rare labels",
+        "The tail dial: one model with eleven values of tail. At 0 it suggests the most probable labels, at "
+        "1 rare labels have more weight. Bands contain 95 % of bootstrap resamples of the rows: where bands "
+        "are far apart, the order is unlikely to change on other rows.",
         drawn,
         join(tables),
     )
@@ -138,7 +143,11 @@ def recall(problem: Problem, studies: Sequence[Study]) -> Section:
             for bins in zip(*(one.bins for one in study.shown), strict=True)
         ]
         rows += [
-            (f"{one.name} rows", f"{one.labels:,}", *(f"{value:.2f}" for value in one.recall))
+            (
+                f"{one.name} {_rows(one)}",
+                f"{one.labels:,}",
+                *(f"{value:.2f}" for value in one.recall),
+            )
             for one in study.count_bins
         ]
         numbers = table(f"recall{study.letter}", ("labels", "number", *tails), rows)
@@ -150,42 +159,108 @@ def recall(problem: Problem, studies: Sequence[Study]) -> Section:
 def reliability(problem: Problem, studies: Sequence[Study]) -> Section:
     """Show whether probabilities are calibrated."""
     whole = (
-        "How many of the suggestions with about this probability were correct. On the dashed line "
-        "probabilities are calibrated, below it the model is overconfident, above it underconfident. "
+        "How many of the suggestions with about this probability are correct. On the dashed line "
+        "probabilities are reliable, above it the model is under-confident, below it over-confident. "
         f"Hollow points stand for fewer than {plots.FEW} suggestions."
     )
-    apart = "The suggestions for both values of tail, by frequency of the label."
+    apart = "The suggestions for both values of tail, by how frequent the label is in training."
     drawn = [
         draw("reliability", whole, studies, lambda s: plots.reliability(s.by_dial, "Reliability by dial")),
         draw(
             "reliability-bins",
             apart,
             studies,
-            lambda s: plots.reliability(s.by_bin, "Reliability by frequency"),
+            lambda s: plots.reliability(s.by_bin, "Reliability by frequency, with ECE", ""),
         ),
     ]
     rows = [
         (f"{study.letter} {name}".strip(), *_calibration(found))
         for study in studies
-        for name, found in (study.by_dial | study.by_bin).items()
+        for name, found in (
+            {f"tail 0, first {at}": one for at, one in study.by_place.items() if at < problem.k}
+            | study.by_dial
+            | study.by_bin
+        ).items()
     ]
-    headings = ("suggestions", "number", "mean probability, %", "correct, %", "ECE, points", "Brier, %")
+    headings = (
+        "suggestions", "below 50 %", "above 50 %", "number", "mean probability, %", "correct, %",
+        "ECE, points", "Brier, %",
+    )  # fmt: skip
     lead = (
-        "A threshold or an expected gain is only as good as the probabilities. ECE, the expected calibration "
-        "error, is the mean distance between the probability of suggestions and the share of them that is "
-        "correct, in ten bins of equal width; the Brier score is the mean squared error of the "
-        "probabilities. Both are better if smaller."
+        "A number of labels, a threshold or an expected gain is only as good as the probabilities that it is "
+        "based on. ECE, the expected calibration error, is the mean distance between the probability of "
+        "suggestions and the share of them that is correct, in ten bins of equal width; the Brier score is "
+        "the mean squared error of the probabilities. Both are better if smaller. Unless the table says "
+        f"otherwise, the first {problem.k} suggestions of each row are counted."
     )
     return Section(
-        "reliability", "Are the probabilities calibrated?", lead, drawn, table("calibration", headings, rows)
+        "reliability",
+        "Are the probabilities reliable?",
+        lead,
+        drawn,
+        table("calibration", headings, rows, words=3),
+    )
+
+
+def confidence(found: Calibration) -> tuple[str, str]:
+    """Say in a word how reliable the probabilities below 50 % are, and those from 50 % up."""
+    below, above = ([one for one in found.bins if (one.low < 0.5) is low] for low in (True, False))
+    return _confidence(below), _confidence(above)
+
+
+def _confidence(bins: Sequence[ReliabilityBin]) -> str:
+    if not bins:
+        return NOTHING_TO_FIND
+    pairs = sum(one.pairs for one in bins)
+    gap = sum(one.right - one.pairs * one.probability for one in bins) / pairs
+    variance = sum(one.pairs * one.probability * (1 - min(one.probability, 1.0)) for one in bins)
+    if abs(gap) < max(SMALL_GAP, 1.96 * variance**0.5 / pairs):
+        return RELIABLE
+    return "under-confident" if gap > 0 else "over-confident"
+
+
+def sizes(problem: Problem, studies: Sequence[Study]) -> Section:
+    """Show fixed numbers of labels beside as many as are likely."""
+    read = (
+        f"The curve suggests the same number of labels, 1 to {len(studies[0].sizes.fixed)}, for every row. "
+        "The diamond chooses the number for each row: it should be above the curve."
+    )
+    rows = []
+    for study in studies:
+        found = study.sizes
+        kept = [one for at, one in enumerate(found.fixed, 1) if at in problem.places or one is found.best]
+        for one in (*kept, found.auto):
+            name = "as many as are likely" if one is found.auto else one.name
+            best = " (the best number)" if one is found.best else ""
+            figures = (one.precision, one.recall, one.f1)
+            rows.append(
+                (
+                    f"{study.letter} {name}{best}".strip(),
+                    *(f"{value:.2f}" for value in figures),
+                    f"{one.labels:.2f}",
+                    f"{one.none:.1f}",
+                )
+            )
+    headings = (
+        "labels per row", "precision, %", "recall, %", "F1, %", "labels, mean", "rows without labels, %",
+    )  # fmt: skip
+    return Section(
+        "sizes",
+        "How many labels?",
+        "As many as are likely (-k auto) returns, for each row, the first labels up to the number whose "
+        f"expected F1 is largest by their probabilities, at most {DEFAULT_MOST}; a row for which nothing is "
+        "likely gets none. It relies on reliable probabilities, such as those of a model trained with names. "
+        "Precision, recall and F1 are means over rows, at tail 0.",
+        [draw("sizes", read, studies, lambda s: plots.sizes(s.sizes))],
+        table("sizes", headings, rows),
     )
 
 
 def cost(problem: Problem, studies: Sequence[Study]) -> Section:
     """Show nodes visited and time."""
     nodes = (
-        "How many node classifiers were evaluated to find a row's provably best labels; the dashed line is "
-        "an exhaustive search."
+        "How many node classifiers were evaluated to find a row's provably best labels, some of them more "
+        "than once; the dashed line is each of them once."
     )
     times = "Each point is a row searched alone: the more nodes a row needs, the longer it takes."
     drawn = [
@@ -211,7 +286,7 @@ def cost(problem: Problem, studies: Sequence[Study]) -> Section:
         "dial", "nodes, mean", "95 % need at most", "% of all nodes", "ms per row, all at once",
         "ms alone, median", "ms alone, 95 %",
     )  # fmt: skip
-    lead = "Search stops as soon as no better label can follow. Times are from the machine that made it."
+    lead = "Search stops as soon as no better label can follow. Times are those of the machine that ran it."
     return Section("cost", "Cost per row", lead, drawn, table("costs", headings, rows))
 
 
@@ -280,6 +355,10 @@ def _titled(title: str, study: Study) -> str:
     return f"{study.letter}: {title}" if study.letter else title
 
 
+def _rows(one: CountBin) -> str:
+    return "row" if one.high == 1 else "rows"
+
+
 def _recall(one: FrequencyBin) -> str:
     return f"{one.recall:.2f}" if one.is_judged else NOTHING_TO_FIND
 
@@ -290,8 +369,6 @@ def _banded(value: float, band: tuple[float, float]) -> Html:
 
 
 def _calibration(found: Calibration) -> tuple[str, ...]:
-    """Return the number of suggestions, mean probability, share of correct ones, ECE and Brier score."""
-    pairs = max(found.pairs, 1)
-    predicted = 100.0 * sum(one.pairs * one.probability for one in found.bins) / pairs
-    right = 100.0 * sum(one.right for one in found.bins) / pairs
-    return f"{found.pairs:,}", f"{predicted:.1f}", f"{right:.1f}", f"{found.ece:.2f}", f"{found.brier:.2f}"
+    """Return verdicts, number of suggestions, mean probability, correct share, ECE and Brier score."""
+    shares = f"{100 * found.probability:.1f}", f"{100 * found.share:.1f}"
+    return *confidence(found), f"{found.pairs:,}", *shares, f"{found.ece:.2f}", f"{found.brier:.2f}"

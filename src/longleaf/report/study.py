@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longleaf.metrics import Calibration
+from longleaf.metrics import Calibration, calibration
 from longleaf.metrics._calibration import CalibrationSums
 from longleaf.metrics._frequency import BINS
 from longleaf.report import measures
@@ -31,8 +31,11 @@ class Study:
         For increasing values of tail, from 0 to 1.
     count_bins : list of CountBin
         Recall by training rows, for the answers of ``shown``.
-    by_dial, by_bin : dict of str to Calibration
-        Reliability of the suggestions at tail 0 and 1, and of both together for head, torso and tail.
+    by_place, by_dial, by_bin : dict to Calibration
+        Reliability of the first k suggestions at tail 0 for every k, of all at tail 0 and 1, and of both
+        together by the frequency of their labels.
+    sizes : Sizes
+        Fixed numbers of labels, and as many as are likely.
     costs : dict of str to Cost
         The cost of single rows at tail 0 and 1.
     changes : list of LabelChange
@@ -45,8 +48,10 @@ class Study:
     letter: str
     answers: list[Answer]
     count_bins: list[measures.CountBin]
+    by_place: dict[int, Calibration]
     by_dial: dict[str, Calibration]
     by_bin: dict[str, Calibration]
+    sizes: measures.Sizes
     costs: dict[str, measures.Cost]
     changes: list[measures.LabelChange]
     hardest: list[measures.HardLabel]
@@ -86,14 +91,16 @@ def make_study(
             progress(0.6 * (place + 1) / len(TAILS))
     plain, half, rare = answers[0], answers[len(answers) // 2], answers[-1]
     changes = measures.label_changes(problem, plain, rare)
-    by_dial, by_bin = _reliabilities(problem, side, plain, rare)
+    truth = problem.truth
     study = Study(
         side,
         letter,
         answers,
         measures.recall_by_count(problem, [plain, half, rare]),
-        by_dial,
-        by_bin,
+        {at: calibration(truth, plain.ranking.top, at) for at in problem.places},
+        {f"tail {one.tail:g}": calibration(truth, one.ranking.top, problem.k) for one in (plain, rare)},
+        _reliability_by_bin(problem, plain, rare),
+        measures.by_size(problem, side, samples=samples, seed=seed, n_jobs=n_jobs),
         {f"tail {one.tail:g}": measures.row_costs(problem, side, one) for one in (plain, rare)},
         changes,
         measures.hardest_labels(problem, changes, rare, HARDEST),
@@ -104,27 +111,20 @@ def make_study(
     return study
 
 
-Reliability = dict[str, Calibration]
-
-
-def _reliabilities(
-    problem: Problem, side: Side, plain: Answer, rare: Answer
-) -> tuple[Reliability, Reliability]:
-    """Measure the reliability of all suggestions, by tail and (each pair once) by the label's frequency."""
-    by_dial, labels, probability, hits = {}, [], [], []
+def _reliability_by_bin(problem: Problem, plain: Answer, rare: Answer) -> dict[str, Calibration]:
+    """Measure the reliability of the suggestions at both tails, each pair once, by the label's frequency."""
+    labels, probability, hits = [], [], []
     for one in (plain, rare):
-        found, given = measures.probabilities(side, one), one.labels >= 0
-        by_dial[f"tail {one.tail:g}"] = CalibrationSums.of(found[given], one.hits[given]).result()
+        given = one.labels >= 0
         if one is rare:  # skip what tail 0 also suggested
             given = given & ~(one.labels[:, :, None] == plain.labels[:, None, :]).any(axis=2)
         labels.append(one.labels[given])
-        probability.append(found[given])
+        probability.append(one.ranking.top.probabilities[given])
         hits.append(one.hits[given])
     bins = problem.bins[np.concatenate(labels)]
     every, right = np.concatenate(probability), np.concatenate(hits)
-    by_bin = {
+    return {
         name: CalibrationSums.of(every[bins == number], right[bins == number]).result()
-        for number, name in enumerate(BINS[:3])
+        for number, name in enumerate(BINS)
         if (bins == number).any()
     }
-    return by_dial, by_bin

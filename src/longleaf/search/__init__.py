@@ -1,10 +1,12 @@
 """Searching label trees for the best labels of rows.
 
-`top_k` has what a search takes and returns: gains, thresholds, `TopK`; `prepared` is the native view of a
-model's trees, with the bounds of the gains that were asked for lately. The searches themselves are native:
-``native/search/``.
+`top_k` has what a search takes and returns: gains, thresholds, `TopK`; `score_map` has maps from
+probabilities to scores; `prepared` is the native view of a model's trees, with the bounds of the gains and
+maps that were asked for lately. The searches themselves are native: ``native/search/``.
 """
 
+from longleaf.search.score_map import Overrides as Overrides
+from longleaf.search.score_map import ScoreMap as ScoreMap
 from longleaf.search.top_k import ENSEMBLES as ENSEMBLES
 from longleaf.search.top_k import LARGEST_GAIN as LARGEST_GAIN
 from longleaf.search.top_k import SEARCHES as SEARCHES

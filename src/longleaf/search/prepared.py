@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 import numpy as np
 import numpy.typing as npt
 
 from longleaf import _core
 from longleaf.propensity import Constants
+from longleaf.search.score_map import MapArguments, ScoreMap
 from longleaf.search.top_k import NONE, log_gain, resolve_gain
 from longleaf.trees.label_tree import LabelTree
 
 MOST_REMEMBERED_GAINS = 8
 
-GainsAndBounds = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+Floats = npt.NDArray[np.float32]
+
+
+class BoundArguments(MapArguments):
+    """Gains, a score map if there is one, and their bounds, as native code calls them."""
+
+    log_gain: Floats
+    log_bounds: Floats
+    map_bounds: NotRequired[Floats]
 
 
 class PreparedTrees:
-    """The native view of trees and weights, and the bounds of the dials that were asked for lately.
+    """The native view of trees and weights, and the bounds of the dials and maps that were asked for lately.
 
     It is made when first needed and never saved or pickled: the arrays of the model are all there is to it.
     """
@@ -37,25 +48,33 @@ class PreparedTrees:
             n_labels,
             link,
         )
-        self._remembered: dict[tuple[float | None, float, float], GainsAndBounds] = {}
+        self._remembered: dict[tuple[float | None, float, float, ScoreMap | None], BoundArguments] = {}
 
-    def gains_and_bounds(
+    def bounds(
         self,
         label_counts: npt.NDArray[np.int64],
         n_rows: int,
         tail: float | None,
         gain: npt.ArrayLike | None,
         constants: Constants,
-    ) -> GainsAndBounds:
-        """Return log gains per label and bounds per node; what depends on the dial alone is made once."""
-        key = (tail, *constants)
+        score_map: ScoreMap | None = None,
+    ) -> BoundArguments:
+        """Return log gains per label, maps and bounds, as native code calls them.
+
+        What depends on the dial and the map alone is made once.
+        """
+        key = (tail, *constants, score_map)
         if gain is None and key in self._remembered:
             return self._remembered[key]
         gains = resolve_gain(label_counts, n_rows, tail=tail, gain=gain, propensity=constants)
-        if gains is None:
-            return NONE, NONE
-        logs = log_gain(gains)
-        result = logs, self.forest.log_bounds(logs)
+        if gains is None and score_map is None:
+            return {"log_gain": NONE, "log_bounds": NONE}
+        logs = NONE if gains is None else log_gain(gains)
+        if score_map is None:
+            result: BoundArguments = {"log_gain": logs, "log_bounds": self.forest.log_bounds(logs)}
+        else:
+            bounds = self.forest.score_bounds(logs, score_map.slope, score_map.offset)
+            result = {"log_gain": logs, "log_bounds": NONE, **score_map.arguments, "map_bounds": bounds}
         if gain is None:
             while len(self._remembered) >= MOST_REMEMBERED_GAINS:
                 self._remembered.pop(next(iter(self._remembered)))

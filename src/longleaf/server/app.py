@@ -24,15 +24,18 @@ from longleaf.server.answers import error_answer
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.feedback import FeedbackFile
 from longleaf.server.guard import CLOSED, INTERNAL, INTERNAL_ERROR, Guard, KeyCheck
+from longleaf.server.highlights import spans_of
 from longleaf.server.page import page_routes
 from longleaf.server.reader import stop_if_abandoned, while_connected
 from longleaf.server.requests import (
     JsonObject,
+    ReadText,
     SuggestRequest,
     check_explained,
     check_fields,
     read_json,
     required,
+    required_text,
     unprocessable,
 )
 from longleaf.server.service import UNAVAILABLE, Service
@@ -110,7 +113,7 @@ async def suggest(service: Service, request: Request) -> Response:
     """Suggest tags."""
     body = await _body(service, request)
     parsed = SuggestRequest.parse(body, service.engine, service.settings.limits)
-    request.scope["longleaf"] = {"rows": parsed.n_rows, "k": parsed.query.k, "explain": parsed.explain}
+    request.scope["longleaf"] = {"rows": parsed.n_rows, "k": parsed.k, "explain": parsed.explain}
     return _json(await while_connected(request, service.suggest(parsed)))
 
 
@@ -118,17 +121,18 @@ async def explain(service: Service, request: Request) -> Response:
     """Explain a tag by the words of the text, and where they occur."""
     body = await _body(service, request)
     check_fields(body, ("text", "tag"))
-    text, tag = required(body, "text", str), required(body, "tag", str)
     engine = service.engine
-    engine.needs_texts()
+    text, tag = required_text(body, engine), required(body, "tag", str)
     check_explained([text], service.settings.limits)
     work = service.reader.run(_explanation, engine, text, tag)
     return _json(await while_connected(request, work))
 
 
-def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
+def _explanation(engine: Engine, text: ReadText, tag: str) -> JsonObject:
     with unprocessable():
         found = engine.explain(text, tag)
+    stop_if_abandoned()
+    spans = spans_of(engine.suggester, text, found)
     stop_if_abandoned()
     return {
         "tag": found.tag,
@@ -136,7 +140,8 @@ def _explanation(engine: Engine, text: str, tag: str) -> JsonObject:
         "probability": found.probability,
         "baseline": found.baseline,
         "words": found.contributions,
-        "spans": found.spans(text),
+        "match": None if found.match is None else asdict(found.match),
+        "spans": spans,
         "levels": [asdict(level) for level in found.levels],
         "decided": found.decided.depth,
         "records": [
@@ -151,10 +156,9 @@ async def tree(service: Service, request: Request) -> Response:
     body = await _body(service, request)
     check_fields(body, ("tree", "node", "text"))
     tree, node = (required({"tree": 0, "node": 0} | body, name, int) for name in ("tree", "node"))
-    text = None if body.get("text") is None else required(body, "text", str)
-    if text is not None:
-        service.engine.needs_texts()
-    work = service.reader.run(lambda: TreeView(service.engine, tree, node, text).to_json())
+    engine = service.engine
+    text = None if body.get("text") is None else required_text(body, engine)
+    work = service.reader.run(lambda: TreeView(engine, tree, node, text).to_json())
     return _json(await while_connected(request, work))
 
 
@@ -162,8 +166,7 @@ async def feedback(service: Service, request: Request) -> Response:
     """Store accepted and rejected suggestions."""
     body, file = await _body(service, request), service.feedback
     assert isinstance(file, FeedbackFile)
-    line = await service.reader.run(file.add, body, service.engine)
-    return _json({"accepted": len(line["tags"]), "rejected": len(line["rejected"])})
+    return _json(await service.reader.run(file.add, body, service.engine))
 
 
 async def reload(service: Service, request: Request) -> Response:

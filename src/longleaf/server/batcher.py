@@ -128,7 +128,7 @@ def search_together(requests: list[SuggestRequest]) -> list[Suggestions | BaseEx
 def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
     first = requests[0]
     if first.X is None:
-        X = first.engine.matrix([text for request in requests for text in request.texts])
+        X = first.engine.rows([text for request in requests for text in request.texts])
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
     found = first.engine.suggest(X, first.query)

@@ -25,6 +25,7 @@ from longleaf.server.settings import Refusal
 from longleaf.server.tag_search import TagSearch
 from longleaf.suggest import MOST_WORDS, Query, Suggester
 from longleaf.tagger import Tagger, suggester_of
+from longleaf.text.fields import Text, field_texts
 from longleaf.text.tags import TagIndex
 
 UNPROCESSABLE = 422
@@ -57,7 +58,8 @@ class Engine:
         self.model: LabelEstimator = self.suggester.model
         if names is not None:
             tags = TagIndex(self.suggester.tags.tags, read_names(names, languages))
-            self.suggester = Suggester(self.model, tags, self.suggester.vectorizer, self.suggester.records)
+            old = self.suggester
+            self.suggester = Suggester(self.model, tags, old.vectorizer, old.records, old.fusion)
         self.tags = self.suggester.tags
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
         self.tag_search = TagSearch(
@@ -84,10 +86,14 @@ class Engine:
             )
         return self.tagger
 
-    def matrix(self, texts: Sequence[str]) -> Any:
-        """Vectorize texts."""
+    def is_blank(self, text: Text) -> bool:
+        """Return whether a text, or each field of a record that the model reads, is empty."""
+        return not any(one.strip() for one in field_texts(text, self.suggester.fields, 0))
+
+    def rows(self, texts: Sequence[Text]) -> Any:
+        """Turn texts or records into rows to be searched."""
         self.needs_texts()
-        return self.suggester.matrix(texts)
+        return self.suggester.rows(texts)
 
     def vectors(self, vectors: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]) -> sp.csr_matrix:
         """Build rows from arrays of indices and values; reject invalid ones."""
@@ -119,13 +125,13 @@ class Engine:
             "bin": BINS[self.bins[label]],
         }
 
-    def explain(self, text: str, tag: str) -> Explanation:
-        """Explain a tag, given by itself or its readable name, by the words of a text."""
-        return self.suggester.explain(self.matrix([text]), 0, self.tags.number(tag), text)
+    def explain(self, text: Text, tag: str) -> Explanation:
+        """Explain a tag, given by itself or its readable name, by the words of a text or record."""
+        return self.suggester.explain(self.rows([text]), 0, self.tags.number(tag), text)
 
-    def words(self, text: str, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
-        """Return the words that speak for each of some tags, strongest first."""
-        X, labels = self.matrix([text]), self.tags.numbers(tags, "tags")
+    def words(self, text: Text, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
+        """Return the words that support each of some tags, strongest first."""
+        X, labels = self.rows([text]), self.tags.numbers(tags, "tags")
         found = []
         for label in labels:
             stop_if_abandoned()
@@ -136,7 +142,7 @@ class Engine:
     def _warm(self) -> None:
         """Load what the first requests would otherwise wait for; forked workers then share it."""
         empty = sp.csr_matrix(np.zeros((1, self.model.n_features_in_), np.float32))
-        X = empty if self.tagger is None else self.matrix(["warm"])
+        X = empty if self.tagger is None else self.rows(["warm"])
         for tail in (None, 1.0):
             self.model.top_k(X, 1, tail=tail, n_jobs=1)
         n_nodes = sum(tree.n_nodes for tree in self.model.trees_)

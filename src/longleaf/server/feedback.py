@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import stat
+from collections.abc import Container
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +16,22 @@ from typing import Any
 from longleaf.io._replace import sync_directory
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.logs import log_error
-from longleaf.server.requests import JsonObject, check_fields, required, unprocessable
+from longleaf.server.requests import (
+    JsonObject,
+    ReadText,
+    check_fields,
+    required,
+    required_text,
+    unprocessable,
+)
 from longleaf.server.settings import Refusal
+from longleaf.text.fields import LANGUAGE, field_texts
 
 INSUFFICIENT_STORAGE, UNAVAILABLE = 507, 503
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FIELDS = ("text", "accepted", "rejected")
+PREFIX = "feedback_"
+"""Begins the name of a stored fact that would otherwise have the name of a field of text."""
 
 
 class FeedbackFile:
@@ -45,25 +56,25 @@ class FeedbackFile:
             sync_directory(Path(path).parent)
 
     def add(self, body: JsonObject, engine: Engine) -> JsonObject:
-        """Check a request and append it to the file; return the line."""
+        """Check a request and append it to the file; return how many tags it accepts and rejects."""
         check_fields(body, FIELDS)
-        engine.needs_texts()
-        text = required(body, "text", str)
+        text = required_text(body, engine)
         accepted, rejected = (_tags(body.get(name, []), name, engine) for name in FIELDS[1:])
-        if not text.strip() or not accepted + rejected:
+        if engine.is_blank(text) or not accepted + rejected:
             raise Refusal(UNPROCESSABLE, "text and at least one accepted or rejected tag must be given.")
         both = set(accepted) & set(rejected)
         if both:
             raise Refusal(UNPROCESSABLE, f"A tag must be accepted or rejected; {min(both)!r} is both.")
-        line = {
-            "text": text,
+        facts = {
             "tags": accepted,
             "rejected": rejected,
             "model": engine.version,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
+        fields = row_fields(text, engine)
+        line = fields | {free_name(name, fields): value for name, value in facts.items()}
         self._write(json.dumps(line).encode() + b"\n")
-        return line
+        return {"accepted": len(accepted), "rejected": len(rejected)}
 
     def _write(self, line: bytes) -> None:
         """Append a whole line and sync it to disk, or leave the file unchanged."""
@@ -85,6 +96,20 @@ class FeedbackFile:
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def row_fields(text: ReadText, engine: Engine) -> dict[str, str]:
+    """Return the fields of a row to train on: those of the model, or else ``text``; and the language."""
+    names = engine.suggester.fields
+    fields = dict(zip(names or ["text"], field_texts(text, names, 0), strict=True))
+    return fields if isinstance(text, str) or LANGUAGE not in text else {LANGUAGE: text[LANGUAGE]} | fields
+
+
+def free_name(name: str, fields: Container[str]) -> str:
+    """Return a name that no field has."""
+    while name in fields:
+        name = PREFIX + name
+    return name
 
 
 def _append(file: int, line: bytes) -> None:

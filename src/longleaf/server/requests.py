@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from longleaf._validation import check_count, check_number, check_pair
+from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.settings import Limits, Refusal
-from longleaf.suggest import Query
+from longleaf.suggest import AUTO, Query
+from longleaf.text.fields import LANGUAGE, NO_TEXT, field_texts
 
 MALFORMED = 400
 ROWS = ("texts", "vectors")
-SETTINGS = ("search", "beam", "threshold", "min_probability")
+SETTINGS = ("max_k", "search", "beam", "threshold", "min_probability")
 """Fields that `Suggester.query` takes, and checks, as they are."""
 OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", *SETTINGS)
 FIELDS = (*ROWS, *OPTIONS, "explain")
 LARGEST_TAIL = 10
 
 JsonObject = dict[str, Any]
+ReadText: TypeAlias = str | dict[str, str]
+"""A text as the model reads it: plain, or the text of each field that the model reads."""
 
 
 def read_json(body: bytes) -> JsonObject:
@@ -46,12 +51,14 @@ class SuggestRequest:
 
     Attributes
     ----------
+    texts : list of str or dict
+        Plain texts, or records with the text of each field that the model reads.
     key : str
         Requests with the same key may be searched together.
     """
 
     engine: Engine
-    texts: list[str]
+    texts: list[ReadText]
     X: Any
     query: Query
     explain: bool
@@ -62,11 +69,17 @@ class SuggestRequest:
         """The number of texts or vectors."""
         return len(self.texts) if self.X is None else int(self.X.shape[0])
 
+    @property
+    def k(self) -> int | str:
+        """The number of suggestions per row, or ``"auto"``."""
+        return AUTO if self.query.auto else self.query.k
+
     @classmethod
     def parse(cls, body: JsonObject, engine: Engine, limits: Limits) -> SuggestRequest:
         """Check the fields of ``POST /v1/suggest``, which mean the same as in `longleaf.Tagger.suggest`."""
         check_fields(body, FIELDS)
         body = {name: value for name, value in body.items() if value is not None}
+        body.setdefault("max_k", min(DEFAULT_MOST, limits.k))
         texts, X = _rows(body, engine, limits)
         explain = _typed(body.get("explain", False), "explain", bool)
         if explain and X is not None:
@@ -74,14 +87,17 @@ class SuggestRequest:
         if explain:
             check_explained(texts, limits)
         with unprocessable():
-            k = check_count(body.get("k", 5), "k", high=limits.k)
+            k = body.get("k", 5)
+            if k != AUTO:
+                check_count(k, "k", high=limits.k)
+            check_count(body["max_k"], "max_k", high=limits.k)
             query = engine.suggester.query(k, **_query_arguments(body))
         plain = {name: body[name] for name in OPTIONS if name in body}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
         return cls(engine, texts, X, query, explain, key)
 
 
-def _rows(body: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], Any]:
+def _rows(body: JsonObject, engine: Engine, limits: Limits) -> tuple[list[ReadText], Any]:
     """Return the texts, or the matrix of the vectors."""
     given = [name for name in ROWS if name in body]
     if len(given) != 1:
@@ -94,10 +110,47 @@ def _rows(body: JsonObject, engine: Engine, limits: Limits) -> tuple[list[str], 
             UNPROCESSABLE, f"{given[0]} must be 1 to {limits.texts} in one request; got {len(rows)}."
         )
     if given[0] == "texts":
-        engine.needs_texts()
-        return [_typed(text, "Each text", str) for text in rows], None
+        return [read_text(text, f"texts[{place}]", engine) for place, text in enumerate(rows)], None
     with unprocessable():
         return [], engine.vectors([_vector(row) for row in rows])
+
+
+def read_text(value: Any, name: str, engine: Engine) -> ReadText:
+    """Return a text, or the text of each field of a record that the model reads, in the model's order.
+
+    A model of plain texts reads all fields of a record. Beside them, a record keeps its language.
+    """
+    engine.needs_texts()
+    fields = engine.suggester.fields
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        raise Refusal(UNPROCESSABLE, f"{name} must be a string or an object of fields; got {_kind(value)}.")
+    read = fields or [field for field in value if field not in NO_TEXT]
+    if not any(field in value for field in read):
+        expected = f"one of the fields {', '.join(fields)}" if fields else "at least one field of text"
+        raise Refusal(UNPROCESSABLE, f"{name} must have {expected}; got {_listed(value)}.")
+    for field in read:
+        _check_field(value.get(field), f"{name}[{field!r}]")
+    language = value.get(LANGUAGE)
+    kept = {LANGUAGE: language} if isinstance(language, str) else {}
+    return kept | dict(zip(read, field_texts(value, read, 0), strict=True))
+
+
+def _check_field(value: Any, name: str) -> None:
+    if value is None or isinstance(value, str):
+        return
+    if not isinstance(value, list):
+        raise Refusal(
+            UNPROCESSABLE, f"{name} must be a string, a list of strings or null; got {_kind(value)}."
+        )
+    for item in value:
+        _typed(item, f"Each item of {name}", str)
+
+
+def n_characters(text: ReadText) -> int:
+    """Return the size of a text, or of all fields of a record."""
+    return len(text) if isinstance(text, str) else sum(map(len, text.values()))
 
 
 def _vector(row: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -145,9 +198,9 @@ def _tags(value: Any, name: str) -> list[str]:
     return [_typed(tag, f"Each tag of {name}", str) for tag in _typed(value, name, list)]
 
 
-def check_explained(texts: list[str], limits: Limits) -> None:
+def check_explained(texts: Sequence[ReadText], limits: Limits) -> None:
     """Reject texts above the limit: explanations look at each character in Python, which is slow."""
-    size = sum(map(len, texts))
+    size = sum(map(n_characters, texts))
     if size > limits.explained:
         raise Refusal(
             UNPROCESSABLE,
@@ -164,9 +217,18 @@ def check_fields(body: JsonObject, known: tuple[str, ...]) -> None:
 
 def required(body: JsonObject, name: str, kind: type) -> Any:
     """Return a required field."""
+    return _typed(_given(body, name), name, kind)
+
+
+def required_text(body: JsonObject, engine: Engine) -> ReadText:
+    """Return the required field ``text``; see `read_text`."""
+    return read_text(_given(body, "text"), "text", engine)
+
+
+def _given(body: JsonObject, name: str) -> Any:
     if name not in body:
         raise Refusal(UNPROCESSABLE, f"{name} must be given.")
-    return _typed(body[name], name, kind)
+    return body[name]
 
 
 class unprocessable:  # noqa: N801 - used as a statement

@@ -105,6 +105,7 @@ class Service:
             "name": Path(self.settings.model).name,
             "kind": "tagger" if engine.tagger is not None else model.kind,
             "accepts": engine.accepts,
+            "fields": engine.suggester.fields,
             "labels": model.n_labels_,
             "features": model.n_features_in_,
             "rows": model.n_rows_,

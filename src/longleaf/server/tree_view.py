@@ -10,16 +10,20 @@ import numpy.typing as npt
 from longleaf._validation import check_features
 from longleaf.explain.paths import node_terms, node_weights
 from longleaf.explain.row import log_node_probability
-from longleaf.explain.words import column_names
+from longleaf.explain.words import column_names, is_piece
+from longleaf.search.rows import features_of
 from longleaf.server.engine import Engine
 from longleaf.server.reader import stop_if_abandoned
 from longleaf.server.settings import Refusal
+from longleaf.text.fields import Text
 from longleaf.trees.label_tree import LabelTree
 
 NOT_FOUND = 404
 MOST_CHILDREN = 100
 MOST_LABELS = 10
 MOST_WORDS = 8
+MOST_READ = 10 * MOST_WORDS
+"""The strongest features that are read for them: most may be pieces of words."""
 CHILD_LABELS = 3
 
 Ints = npt.NDArray[np.int64]
@@ -34,17 +38,18 @@ class TreeView:
     engine : Engine
     tree, node : int
         Index of the tree, and of its node; 0 is the root.
-    text : str, optional
-        If given, children have their probabilities for it, and the best labels are those for it.
+    text : str or mapping, optional
+        A text or record; if given, children have their probabilities for it, and the best labels are those
+        for it.
     """
 
-    def __init__(self, engine: Engine, tree: int, node: int, text: str | None = None) -> None:
+    def __init__(self, engine: Engine, tree: int, node: int, text: Text | None = None) -> None:
         self.engine, self.text = engine, text
         self.number, self.node = tree, node
         self.tree: LabelTree = _item(engine.model.trees_, tree, "tree")
         if not 0 <= node < self.tree.n_nodes:
             raise Refusal(NOT_FOUND, f"node must be below {self.tree.n_nodes} in this tree; got {node}.")
-        self.X = engine.matrix([text]) if text and text.strip() else None
+        self.X = None if text is None or engine.is_blank(text) else engine.rows([text])
 
     def to_json(self) -> dict[str, Any]:
         """Return the view as JSON."""
@@ -73,11 +78,12 @@ class TreeView:
         if node == 0:
             return []
         features, values = node_terms(self.engine.model, self.number, node)
-        order = np.argsort(-values, kind="stable")[:MOST_WORDS]
+        order = np.argsort(-values, kind="stable")[:MOST_READ]
         order = order[values[order] > 0]
         tagger = self.engine.tagger
         names = column_names(None if tagger is None else tagger.vectorizer_, features[order])
-        return list(zip(names, values[order].round(4).tolist(), strict=True))
+        named = list(zip(names, values[order].round(4).tolist(), strict=True))
+        return ([pair for pair in named if not is_piece(pair[0])] or named)[:MOST_WORDS]
 
     def _best(self) -> list[dict[str, Any]]:
         below = labels_below(self.tree, self.node)
@@ -123,7 +129,7 @@ class TreeView:
             return None
         stop_if_abandoned()
         model = self.engine.model
-        row = check_features(self.X, model.n_features_in_, normalize=model.normalize)
+        row = check_features(features_of(self.X), model.n_features_in_, normalize=model.normalize)
         values, features = row.data * row.scale[0], row.indices.astype(np.int64)
         bias = model.weights_[self.number]["bias"]
         margins = [

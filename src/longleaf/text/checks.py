@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from longleaf._validation.numbers import check_flag, check_threads
 from longleaf.io._schema import check_arrays, check_range
+from longleaf.text.stems import check_languages
 
 
 def check_parameters(parameters: dict[str, Any]) -> None:
@@ -39,6 +40,10 @@ def check_parameters(parameters: dict[str, Any]) -> None:
             raise ValueError(
                 f"char_ngram_range must be None unless analyzer is 'word'; got {parameters['analyzer']!r}."
             )
+    if parameters["stem"] is not None:
+        check_languages(parameters["stem"])
+        if parameters["analyzer"] != "word":
+            raise ValueError(f"stem must be None unless analyzer is 'word'; got {parameters['analyzer']!r}.")
     if parameters["hashing"] is not None and parameters["max_features"] is not None:
         raise ValueError("max_features must be None with hashing, which sets the number of columns itself.")
 

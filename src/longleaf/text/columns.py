@@ -45,6 +45,20 @@ def allowed_terms(
     return allowed
 
 
+LEAST_NGRAM_TEXTS, MOST_NGRAM_SHARE, MOST_NGRAM_TEXTS = 2, 0.02, 100
+
+
+def useful_ngrams(document_frequency: npt.NDArray[np.int64], n_texts: int) -> npt.NDArray[np.bool_]:
+    """Return which character n-grams beside words are worth a column.
+
+    Those in a single text say nothing about others; those in more than 2 % of all texts (and more than 100)
+    take most of the time, and the words beside them say as much.
+    """
+    most = max(MOST_NGRAM_SHARE * n_texts, MOST_NGRAM_TEXTS)
+    useful: npt.NDArray[np.bool_] = (document_frequency >= LEAST_NGRAM_TEXTS) & (document_frequency <= most)
+    return useful
+
+
 def inverse_document_frequency(
     document_frequency: npt.NDArray[np.int64], n_texts: int, smooth: bool
 ) -> npt.NDArray[np.float32]:

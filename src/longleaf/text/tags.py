@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from longleaf._validation import check_number
 from longleaf.io.tables import Record
 from longleaf.search.top_k import LARGEST_GAIN
+from longleaf.text.fields import Text
 from longleaf.text.vectorizer import TextVectorizer
 
 Objects = npt.NDArray[np.object_]
@@ -59,11 +60,11 @@ class TagCollector:
             self._numbers.append(self._number.setdefault(tag, len(self._number)))
         self._ends.append(len(self._numbers))
 
-    def texts(self, records: Iterable[Record]) -> Iterator[str]:
-        """Yield the texts of records, and collect their tags."""
+    def texts(self, records: Iterable[Record], fields: Sequence[str] | None = None) -> Iterator[Text]:
+        """Yield the contents of records, and collect their tags; ``fields`` are those of a fitted model."""
         for record in records:
             self.add(record.tags)
-            yield record.text
+            yield record.content(fields)
 
     def indicator(self) -> sp.csr_array:
         """Return a float32 matrix [rows, tags] with ones at the tags of each row, by first occurrence."""
@@ -197,10 +198,12 @@ def quoted(word: str) -> str:
     return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "…")
 
 
-def ready_texts(texts: Iterable[str], vectorizer: Any) -> Iterable[str]:
+def ready_texts(texts: Iterable[Text], vectorizer: Any) -> Iterable[Text]:
     """Return texts unchanged for a vectorizer that reads them once, or as a list for any other."""
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be an iterable of strings; got a single {type(texts).__name__}.")
+    if hasattr(texts, "to_dict") and hasattr(texts, "columns"):  # a data frame: a record per row
+        texts = texts.to_dict("records")
     return texts if isinstance(vectorizer, TextVectorizer) else list(texts)
 
 

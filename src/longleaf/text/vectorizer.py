@@ -1,8 +1,9 @@
-"""Texts to a sparse tf-idf matrix: scikit-learn's ``TfidfVectorizer`` in multithreaded native code."""
+"""Texts and records to a sparse tf-idf matrix: a ``TfidfVectorizer`` with fields, in native code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,10 +18,22 @@ from longleaf.io.storage import unpack_strings
 from longleaf.text.batches import batches
 from longleaf.text.characters import character_table
 from longleaf.text.checks import ARRAYS, check_parameters, check_state
-from longleaf.text.columns import allowed_terms, hashed_columns, inverse_document_frequency, most_frequent
+from longleaf.text.columns import (
+    allowed_terms,
+    hashed_columns,
+    inverse_document_frequency,
+    most_frequent,
+    useful_ngrams,
+)
+from longleaf.text.fields import FieldWeights, Text, split_first
+from longleaf.text.fields import check_fields as checked_fields
+from longleaf.text.stems import Stemming, check_languages
 
 _ANALYZERS = {"word": 0, "char": 1, "char_wb": 2}
 _NORMS = {None: 0, "l1": 1, "l2": 2}
+DEFAULT_CHARACTERS = (5, 5)
+PIECE_MARKS = ("~", "^")
+"""What the names of columns begin with that are not terms, but pieces of the words beside them."""
 
 
 class TextVectorizer(BaseEstimator):  # type: ignore[misc]
@@ -30,6 +43,11 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     texts and settings give the vocabulary and values of ``TfidfVectorizer``, and the same bits for any
     number of threads. Texts may be any iterable: they are read in batches and not kept.
 
+    A text may also be a record, which maps fields to text. All fields share one vocabulary and one idf, by
+    the number of records that have a term. Each field is scaled to unit length by itself, weighted, and added
+    in the same columns; so a word in a short title counts for more than one in a long text, and an empty
+    field costs nothing. A plain text given to a vectorizer with fields is the last field, the body.
+
     Parameters
     ----------
     analyzer : {"word", "char", "char_wb"}, default="word"
@@ -37,8 +55,14 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     ngram_range : tuple of (int, int), default=(1, 1)
         The minimum and maximum length of n-grams.
     char_ngram_range : tuple of (int, int) or None, default=None
-        In addition to words, character n-grams of these lengths, as by "char_wb". Their names have a leading
-        ``~``, which no word has.
+        In addition to words, the character n-grams of these lengths of the text's words, which single spaces
+        join: they find parts of compounds, inflected forms, and which words are neighbours. Their names have
+        a leading ``~``, which no word has. Those in a single text, or in more than 2 % of the texts (and more
+        than 100), are dropped.
+    stem : str, list of str or None, default=None
+        In addition to words, their stems in these languages, such as "german" or ["de", "en"], by the
+        Snowball algorithms; requires the extra ``stem``. A record's field ``lang`` says its language; without
+        one, its words are stemmed in all of these languages. The names of stems have a leading ``^``.
     lowercase : bool, default=True
         Whether to lower-case texts first, as ``str.lower`` does.
     min_df, max_df : int or float, default=1 and 1.0
@@ -56,9 +80,14 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         Number of columns to hash terms into, instead of a vocabulary: memory is bounded, but names are lost.
     n_jobs : int or None, default=None
         Number of threads; None is 1, -1 is all cores.
+    fields : mapping of str to float, list of str or None, default=None
+        The fields of records to read, and the weight of each (1 in a list). By default those of the first
+        record, with equal weights; none if that is a plain text.
 
     Attributes
     ----------
+    field_weights_ : dict of str to float
+        The fields and their weights; empty for plain texts.
     term_bytes_ : numpy.ndarray of uint8
         The terms in UTF-8, concatenated in order of code points. Empty with hashing.
     term_offsets_ : numpy.ndarray of shape (n_terms + 1,), int64
@@ -76,6 +105,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     ['and', 'oil', 'olive', 'trees']
     """
 
+    field_weights_: dict[str, float]
     term_bytes_: npt.NDArray[np.uint8]
     term_offsets_: npt.NDArray[np.int64]
     idf_: npt.NDArray[np.float32]
@@ -86,6 +116,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         analyzer: Literal["word", "char", "char_wb"] = "word",
         ngram_range: tuple[int, int] = (1, 1),
         char_ngram_range: tuple[int, int] | None = None,
+        stem: str | Sequence[str] | None = None,
         lowercase: bool = True,
         min_df: float = 1,
         max_df: float = 1.0,
@@ -96,10 +127,12 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         norm: Literal["l2", "l1"] | None = "l2",
         hashing: int | None = None,
         n_jobs: int | None = None,
+        fields: FieldWeights | list[str] | None = None,
     ) -> None:
         self.analyzer = analyzer
         self.ngram_range = ngram_range
         self.char_ngram_range = char_ngram_range
+        self.stem = stem
         self.lowercase = lowercase
         self.min_df = min_df
         self.max_df = max_df
@@ -110,14 +143,21 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         self.norm = norm
         self.hashing = hashing
         self.n_jobs = n_jobs
+        self.fields = fields
 
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+    @classmethod
+    def for_tags(cls, **changes: Any) -> Self:
+        """Return the vectorizer that taggers use by default: words, and beside them character 5-grams."""
+        words = changes.get("analyzer", "word") == "word"
+        return cls(**(({"char_ngram_range": DEFAULT_CHARACTERS} if words else {}) | changes))
+
+    def fit(self, texts: Iterable[Text], y: object = None) -> Self:
         """Learn the vocabulary and the document frequencies.
 
         Parameters
         ----------
-        texts : iterable of str
-            One string per row.
+        texts : iterable of str or mapping
+            One text or record per row.
         y : object
             Not used.
 
@@ -126,16 +166,16 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         TextVectorizer
             Itself.
         """
-        self._learn(self._count(texts, None, keep_rows=False))
+        self._learn(self._count(self._begin(texts), None, keep_rows=False))
         return self
 
-    def fit_transform(self, texts: Iterable[str], y: object = None) -> csr_matrix:
+    def fit_transform(self, texts: Iterable[Text], y: object = None) -> csr_matrix:
         """Learn the vocabulary and return the matrix, in one pass over the texts.
 
         Parameters
         ----------
-        texts : iterable of str
-            One string per row.
+        texts : iterable of str or mapping
+            One text or record per row.
         y : object
             Not used.
 
@@ -144,16 +184,16 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         scipy.sparse.csr_matrix of shape (n_texts, n_columns), float32
             The same as ``fit(texts).transform(texts)``.
         """
-        counter = self._count(texts, None, keep_rows=True)
+        counter = self._count(self._begin(texts), None, keep_rows=True)
         return self._matrix(counter, self._learn(counter))
 
-    def transform(self, texts: Iterable[str]) -> csr_matrix:
+    def transform(self, texts: Iterable[Text]) -> csr_matrix:
         """Transform texts with the vocabulary and weights of `fit`; unknown terms are ignored.
 
         Parameters
         ----------
-        texts : iterable of str
-            One string per row.
+        texts : iterable of str or mapping
+            One text or record per row.
 
         Returns
         -------
@@ -204,6 +244,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_parameters(self.get_params())  # do not write what could not be read back
         parameters = {name: _plain(value) for name, value in self.get_params().items()}
+        parameters["fields"] = dict(self.field_weights_) or None
         return parameters, {
             "term_bytes": self.term_bytes_,
             "term_offsets": self.term_offsets_,
@@ -228,6 +269,7 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         made = cls(**given)
         check_parameters(made.get_params())
         check_state(arrays, made.hashing)
+        made.field_weights_ = checked_fields(made.fields) or {}
         made.term_bytes_, made.term_offsets_, made.idf_ = (np.asarray(arrays[name]) for name in ARRAYS)
         return made
 
@@ -242,8 +284,28 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         return tags
 
+    def reweighted(self, weights: FieldWeights) -> Self:
+        """Return the fitted vectorizer with other weights of its fields."""
+        if set(weights) != set(self.field_weights_):
+            raise ValueError(
+                f"weights must have the fields {', '.join(self.field_weights_)}; got {', '.join(weights)}."
+            )
+        changed = copy(self)
+        changed.fields = changed.field_weights_ = {name: weights[name] for name in self.field_weights_}
+        return changed
+
+    def settle_fields(self, texts: Iterable[Text]) -> tuple[dict[str, float], Iterable[Text]]:
+        """Return the fields and their weights, by the first text if they are not given, and all texts."""
+        given = checked_fields(self.fields)
+        first, texts = split_first(texts)
+        return (first if given is None else given), texts
+
+    def _begin(self, texts: Iterable[Text]) -> Iterable[Text]:
+        self.field_weights_, texts = self.settle_fields(texts)
+        return texts
+
     def _count(
-        self, texts: Iterable[str], known: _core.Vocabulary | None, keep_rows: bool
+        self, texts: Iterable[Text], known: _core.Vocabulary | None, keep_rows: bool
     ) -> _core.TextCounter:
         check_parameters(self.__dict__)  # faster than `get_params`, which would dominate for a short text
         counter = _core.TextCounter(
@@ -252,18 +314,23 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
             self.ngram_range,
             self.char_ngram_range or (0, 0),
             int(self.hashing or 0),
+            max(1, len(self.field_weights_)),
             known,
             check_threads(self.n_jobs),
             keep_rows,
         )
-        for batch in batches(texts, bool(self.lowercase)):
-            counter.add(batch)
+        stemming = None if self.stem is None else Stemming(check_languages(self.stem), bool(self.lowercase))
+        texts = texts if stemming is None else stemming.through(texts)
+        for batch in batches(texts, bool(self.lowercase), list(self.field_weights_)):
+            counter.add(batch, None if stemming is None else stemming.table(batch))
         return counter
 
     def _learn(self, counter: _core.TextCounter) -> npt.NDArray[np.int32]:
         """Choose and weight the columns; return the column of every counted id, -1 if dropped."""
         document_frequency, term_frequency = counter.merge()
         allowed = allowed_terms(document_frequency, counter.n_rows, self.min_df, self.max_df)
+        if self.char_ngram_range is not None and self.hashing is None:
+            allowed &= ~counter.extra() | useful_ngrams(document_frequency, counter.n_rows)
         idf = np.ones(document_frequency.size, np.float32)
         if self.use_idf:
             idf = inverse_document_frequency(document_frequency, counter.n_rows, bool(self.smooth_idf))
@@ -288,7 +355,8 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
         return terms
 
     def _matrix(self, counter: _core.TextCounter, columns: npt.NDArray[np.int32]) -> csr_matrix:
-        rows = counter.rows(columns, self.idf_, bool(self.sublinear_tf), _NORMS[self.norm])
+        weights = np.array(list(self.field_weights_.values()) or [1.0], np.float32)
+        rows = counter.rows(columns, self.idf_, weights, bool(self.sublinear_tf), _NORMS[self.norm])
         matrix = csr_matrix(rows, shape=(counter.n_rows, self.idf_.size))
         matrix.has_canonical_format = True  # and sorted indices
         return matrix
@@ -297,4 +365,6 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value

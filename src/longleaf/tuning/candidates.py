@@ -24,6 +24,31 @@ SPACE: dict[str, Any] = {
 """The default values to try: powers of two around those of published systems."""
 
 
+FIELD_FACTORS = (0.5, 2.0)
+
+
+def field_weights(weights: Mapping[str, float]) -> tuple[dict[str, float], ...]:
+    """Return weights of fields to try: those given, and others for one field at a time, but the body.
+
+    Examples
+    --------
+    >>> field_weights({"title": 1.0, "text": 1.0})[1:]
+    ({'title': 0.5, 'text': 1.0}, {'title': 2.0, 'text': 1.0})
+    """
+    others = [
+        dict(weights) | {name: factor * weights[name]}
+        for name in list(weights)[:-1]
+        for factor in FIELD_FACTORS
+        if weights[name]
+    ]
+    return dict(weights), *others
+
+
+def of_estimator(settings: Settings) -> Settings:
+    """Return the settings of the estimator, without those of the texts."""
+    return {name: value for name, value in settings.items() if name != "fields"}
+
+
 def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> dict[str, Any]:
     """Complete the caller's choices with `SPACE`, without settings that the estimator does not have."""
     known = estimator.get_params(deep=False)

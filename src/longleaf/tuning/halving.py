@@ -17,8 +17,9 @@ from longleaf._validation import check_count, check_number
 from longleaf.estimator import LabelEstimator
 from longleaf.metrics import Difference, compare, evaluate
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.text.field_rows import FieldRows
 from longleaf.training.trees import logger
-from longleaf.tuning.candidates import Settings
+from longleaf.tuning.candidates import Settings, of_estimator
 
 METRIC = re.compile(r"(p|f1|ndcg|psp)@([1-9]\d{0,3})")
 
@@ -99,11 +100,11 @@ class Evaluator:
         inverse_propensity = inverse_propensity_from_counts(counts, Y.shape[0], a, b)
         return cls(X, Y, X_dev, truth, metric, k, dial, inverse_propensity)
 
-    def top(self, model: LabelEstimator) -> Labels:
+    def top(self, model: LabelEstimator, settings: Settings) -> Labels:
         """Rank the development rows; propensities are those of all training rows, in every rung."""
         n_labels = self.Y.shape[1]
         gain = self.inverse_propensity[:n_labels] ** self.tail if self.tail else None
-        return model.top_k(self.X_dev, min(self.k, n_labels), gain=gain).labels
+        return model.top_k(_weighted(self.X_dev, settings), min(self.k, n_labels), gain=gain).labels
 
     def value(self, top: Labels) -> float:
         """Return the metric, in percent."""
@@ -150,8 +151,9 @@ class Halving:
 
     def _try(self, candidate: int, rung: int, X: Any, Y: sp.csr_array, progress: Progress | None) -> Trial:
         begin = time.perf_counter()
-        model: Any = clone(self.base).set_params(**self.drawn[candidate])
-        top = self.evaluator.top(model.fit(X, Y, progress=progress))
+        settings = self.drawn[candidate]
+        model: Any = clone(self.base).set_params(**of_estimator(settings))
+        top = self.evaluator.top(model.fit(_weighted(X, settings), Y, progress=progress), settings)
         if progress is not None:
             progress(1.0)
         if rung == len(self.sizes) - 1:
@@ -167,6 +169,11 @@ class Halving:
         """Return a callback that reports the progress of one training as that of the whole search."""
         report = self.progress
         return None if report is None else lambda done: report(before + share * min(done, 1.0))
+
+
+def _weighted(X: Any, settings: Settings) -> Any:
+    """Return the matrix of rows, by the weights of fields where they have several."""
+    return X.weighted(settings["fields"]) if isinstance(X, FieldRows) else X
 
 
 def rung_sizes(n_rows: int, n_candidates: int, factor: int, min_rows: int) -> list[int]:

@@ -26,9 +26,17 @@ from longleaf.metrics import Difference
 from longleaf.plt import PLT
 from longleaf.split import DEV, split_rows
 from longleaf.tagger import Tagger
+from longleaf.text.field_rows import FieldRows, field_rows
 from longleaf.text.tags import TagCollector, known_indicator, ready_texts
 from longleaf.text.vectorizer import TextVectorizer
-from longleaf.tuning.candidates import Settings, draw, full_space, starting_settings
+from longleaf.tuning.candidates import (
+    Settings,
+    draw,
+    field_weights,
+    full_space,
+    of_estimator,
+    starting_settings,
+)
 from longleaf.tuning.halving import Evaluator, Halving, Progress, Report, Trial, rung_sizes
 
 Splits = tuple[Any, sp.csr_array, Any, sp.csr_array]
@@ -107,10 +115,11 @@ def tune(
     X, Y
         Features and labels as `longleaf.PLT.fit` takes them; texts and tags if ``estimator`` is a Tagger,
         which are vectorized once, so the vocabulary includes the words of held-out rows (but not their
-        tags).
+        tags). A Tagger's ``names`` play no role in the choice; the chosen estimator has them.
     estimator : PLT, BR or Tagger, optional
         The starting settings; those that are not searched are kept. By default ``PLT()``. If ``space`` lists
-        values of a setting without the estimator's own, the first of them is the starting value.
+        values of a setting without the estimator's own, the first of them is the starting value. Of a Tagger
+        whose texts are records with several fields, other weights of the fields are tried, too.
     dev : (X, Y), optional
         The development rows. By default, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
     metric : str
@@ -151,14 +160,18 @@ def tune(
     evaluator = Evaluator.of(metric, tail, model.propensity, *_split_rows(X, Y, dev, dev_share, random_state))
     whole = full_space(space, model)
     first = starting_settings(list(whole), model, space)
+    if isinstance(X, FieldRows):
+        whole["fields"], first["fields"] = field_weights(X.weights), X.weights
     drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
     sizes = rung_sizes(evaluator.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
     base = clone(model).set_params(random_state=random_state)
     halving = Halving(evaluator, base, drawn, sizes, factor, progress, report)
     trials, best = halving.run(np.random.RandomState(random_state).permutation(evaluator.Y.shape[0]))
-    chosen = clone(base).set_params(**best.settings)
+    chosen = clone(base).set_params(**of_estimator(best.settings))
     if isinstance(start, Tagger):
         chosen = clone(start).set_params(estimator=chosen)
+        if "fields" in best.settings:
+            chosen.set_params(vectorizer__fields=best.settings["fields"])
     return Tuning(
         settings=best.settings,
         value=best.value,
@@ -176,14 +189,16 @@ def tune(
 
 def _split_rows(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, seed: int) -> Splits:
     """Check the rows, and hold some out if there are no development rows."""
-    check_features(X)
+    if not isinstance(X, FieldRows):
+        check_features(X)
     X, labels = _indexable(X), check_labels(Y)
     if X.shape[0] != labels.shape[0]:
         raise ValueError(
             f"X and Y must have the same number of rows; got {X.shape[0]} and {labels.shape[0]}."
         )
     if dev is not None:
-        check_features(dev[0], X.shape[1], name="dev's X")
+        if not isinstance(dev[0], FieldRows):
+            check_features(dev[0], X.shape[1], name="dev's X")
         X_dev, Y_dev = _indexable(dev[0]), check_labels(dev[1], name="dev's Y")
         if X_dev.shape[0] != Y_dev.shape[0]:
             sizes = f"{X_dev.shape[0]} and {Y_dev.shape[0]}"
@@ -199,6 +214,8 @@ def _split_rows(X: Any, Y: Any, dev: tuple[Any, Any] | None, dev_share: float, s
 
 def _indexable(X: Any) -> Any:
     matrix: Any = X
+    if isinstance(X, FieldRows):
+        return X
     return matrix.tocsr() if sp.issparse(X) else np.asarray(X)
 
 
@@ -206,11 +223,15 @@ def _vectorized(
     tagger: Tagger, texts: Any, tags: Any, dev: tuple[Any, Any] | None, n_jobs: int | None
 ) -> tuple[Any, sp.csr_array, tuple[Any, Any] | None]:
     """Convert texts and tags to matrices once; tags that only ``dev`` has are the last columns."""
-    vectorizer = TextVectorizer(n_jobs=n_jobs) if tagger.vectorizer is None else clone(tagger.vectorizer)
+    vectorizer = (
+        TextVectorizer.for_tags(n_jobs=n_jobs) if tagger.vectorizer is None else clone(tagger.vectorizer)
+    )
     collector = TagCollector.of(tags)
-    X = vectorizer.fit_transform(ready_texts(texts, vectorizer))
+    texts = list(ready_texts(texts, vectorizer))
+    X = vectorizer.fit_transform(texts)
     classes, Y = collector.sorted_indicator()
+    X = field_rows(vectorizer, texts, X)
     if dev is None:
         return X, Y, None
-    X_dev = vectorizer.transform(ready_texts(dev[0], vectorizer))
-    return X, Y, (X_dev, known_indicator(dev[1], classes, "add"))
+    texts = list(ready_texts(dev[0], vectorizer))
+    return X, Y, (field_rows(vectorizer, texts), known_indicator(dev[1], classes, "add"))

@@ -1,22 +1,26 @@
 import { $, binBadge, call, chip, latest, make, notice, percent, short, thousands } from "./common.js";
+import { colour, isBlank, isUnchanged, readText, setUpFields, uncolour } from "./fields.js";
 import { setUpTree, showNode } from "./tree.js";
 
 const TYPING_MS = 120;
 const MOST_CHIPS = 12;
-const FAINT = 0.08; // words weaker than this share of the strongest are not coloured
+const LEAST_OF_NAME = 0.05; // smaller contributions would be shown as 0.0
+const AUTO = "auto"; // as many tags as are likely
 
-const state = { facts: null, shown: [], open: null, marks: new Map(), pinned: null };
+const state = { facts: null, shown: [], answered: false, open: null, marks: new Map(), pinned: null };
 
 // ---------------------------------------------------------------- suggestions
 
 const ask = latest(async (signal) => {
-  const body = { texts: [$("text").value], k: Number($("k").value), tail: Number($("tail").value) };
+  const k = $("k").value;
+  const body = { texts: [readText()], k: k === AUTO ? k : Number(k), tail: Number($("tail").value) };
   return call("v1/suggest", body, signal);
 });
 
 async function refresh() {
-  if (!$("text").value.trim()) {
+  if (isBlank()) {
     state.shown = [];
+    state.answered = false;
     return draw();
   }
   $("list").classList.add("stale");
@@ -25,6 +29,7 @@ async function refresh() {
   $("list").classList.remove("stale");
   if (answer) {
     state.shown = answer.results[0].suggestions;
+    state.answered = true;
     draw();
   }
 }
@@ -38,7 +43,8 @@ function draw() {
   const old = new Map([...$("list").children].map((item) => [item.dataset.tag, item]));
   $("list").replaceChildren(...shown.map((one) => row(one, old.get(one.tag))));
   if (focused) item(focused)?.querySelector(".toggle").focus();
-  $("empty").hidden = shown.length > 0;
+  $("empty").hidden = (state.answered ? state.shown : shown).length > 0;
+  $("empty").textContent = state.answered ? "No tag is likely." : "Nothing to tag yet.";
   slide(before);
 }
 
@@ -91,21 +97,26 @@ async function choose(tag) {
 }
 
 async function explain() {
-  const text = $("text").value;
-  const found = state.open && text.trim() ? await why(text, state.open) : null;
-  if (!found || found.tag !== state.open || text !== $("text").value) return;
+  const text = readText();
+  const found = state.open && !isBlank() ? await why(text, state.open) : null;
+  if (!found || found.tag !== state.open || !isUnchanged(text)) return;
   const listed = found.words.slice(0, MOST_CHIPS);
   const rest = found.words.length - listed.length;
-  const words = make("div", { className: "words" }, ...listed.map(([word, value]) => chip(word, value)));
-  if (!listed.length) words.append("No word of the text speaks for or against it.");
+  const words = make("div", { className: "words" }, ...named(found.match),
+    ...listed.map(([word, value]) => chip(word, value)));
+  if (!listed.length) words.append("No word of the text supports it or counts against it.");
   const level = `decided at level ${found.decided} of ${found.levels.length}`;
   words.append(make("p", {}, `${rest > 0 ? `${rest} more words; ` : ""}${percent(found.baseline)} for an empty text; `
     + `${percent(found.probability)} for this one; ${level}.`));
   words.append(...similar(found.records));
   item(found.tag)?.querySelector(".words")?.remove();
   item(found.tag)?.append(words);
-  colour(text, found.spans);
+  colour(found.spans);
 }
+
+/** The tag's name in the text, if it adds anything; only models that know names have it. */
+const named = (match) => (Math.abs(match?.value ?? 0) < LEAST_OF_NAME ? []
+  : [chip(`the name “${match.name}” in the ${match.field || "text"}`, match.value)]);
 
 /** Training records that carry the tag; only models that keep them have any. */
 function similar(records) {
@@ -119,37 +130,7 @@ function similar(records) {
 function close() {
   state.open = null;
   for (const words of document.querySelectorAll("#list .words")) words.remove();
-  colour("", []);
-}
-
-/** Colour words of the text; the service counts code points, the browser counts UTF-16 code units. */
-function colour(text, spans) {
-  const starts = /[\ud800-\udfff]/.test(text) ? codePoints(text) : null;
-  const at = (place) => (starts ? starts[place] : place);
-  const strongest = Math.max(...spans.map(([, , value]) => Math.abs(value)), 0);
-  const pieces = [];
-  let done = 0;
-  for (const [begin, end, value] of spans) {
-    const share = Math.abs(value) / strongest;
-    if (!(share >= FAINT)) continue;
-    const mark = make("mark", { className: value > 0 ? "for" : "against" }, text.slice(at(begin), at(end)));
-    mark.style.setProperty("--strength", (0.12 + 0.6 * share).toFixed(2));
-    pieces.push(text.slice(done, at(begin)), mark);
-    done = at(end);
-  }
-  $("backdrop").replaceChildren(...pieces, text.slice(done), "\n");
-  $("legend").hidden = !pieces.length;
-  $("backdrop").scrollTop = $("text").scrollTop;
-}
-
-function codePoints(text) {
-  const starts = [];
-  let place = 0;
-  for (const character of text) {
-    starts.push(place);
-    place += character.length;
-  }
-  return [...starts, place];
+  uncolour();
 }
 
 // ---------------------------------------------------------------- feedback
@@ -178,7 +159,7 @@ function drawMarks(sentence) {
 }
 
 async function keep() {
-  const body = { text: $("text").value, accepted: marked("accepted"), rejected: marked("rejected") };
+  const body = { text: readText(), accepted: marked("accepted"), rejected: marked("rejected") };
   if (await call("v1/feedback", body)) {
     state.marks.clear();
     draw();
@@ -254,13 +235,12 @@ async function start() {
   const texts = facts.accepts.includes("texts");
   if (!texts) notice("This model accepts vectors, not texts: use the API. You can browse its label tree here.");
   $("text").disabled = $("tail").disabled = $("ask").disabled = !texts;
+  setUpFields(facts.fields, typed);
   setUpTree(facts);
   if (!texts) show("tree");
   else turned();
 }
 
-$("text").addEventListener("input", typed);
-$("text").addEventListener("scroll", () => ($("backdrop").scrollTop = $("text").scrollTop));
 $("tail").addEventListener("input", turned);
 $("k").addEventListener("change", refresh);
 $("ask").addEventListener("input", lookUp);

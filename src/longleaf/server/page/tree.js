@@ -1,10 +1,11 @@
 import { $, binBadge, call, chip, latest, make, percent, thousands } from "./common.js";
+import { isBlank, readText } from "./fields.js";
 
 let texts = false;
 
-const fetchNode = latest((signal, tree, node, text) => {
+const fetchNode = latest((signal, tree, node) => {
   const body = { tree, node };
-  if (texts && text.trim()) body.text = text;
+  if (texts && !isBlank()) body.text = readText();
   return call("v1/tree", body, signal);
 });
 
@@ -17,7 +18,7 @@ export function setUpTree(facts) {
 }
 
 export async function showNode(node) {
-  const view = await fetchNode(Number($("which-tree").value || 0), node, $("text").value);
+  const view = await fetchNode(Number($("which-tree").value || 0), node);
   if (!view) return;
   $("path").replaceChildren(...view.path.map((one) =>
     make("button", { onclick: () => showNode(one.node) }, title(one))), make("span", { aria_current: "page" }, title(view)));

@@ -1,0 +1,141 @@
+"""Names of tags and trees, joined: what a tagger keeps, and what it makes of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from longleaf.fusion.evidence import LEAST_PRECISION, Evidence, NameStatistics, evidence_of
+from longleaf.fusion.weights import OF_MATCH, OF_TREE, FusionWeights
+from longleaf.io._schema import check_arrays, check_range
+from longleaf.search.score_map import Overrides, ScoreMap
+from longleaf.text.fields import Text, field_texts
+from longleaf.text.phrases import Matches, PhraseIndex
+
+Ints = npt.NDArray[np.int64]
+BATCH = 4096
+MOST_WEIGHT = 1e6
+ARRAYS = {"found": "int64", "right": "int64", "tree": "float64", "match": "float64", "most": "float64"}
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """The index of names, how reliable each name is, and the weights of the two regressions."""
+
+    index: PhraseIndex
+    statistics: NameStatistics
+    weights: FusionWeights
+
+    @classmethod
+    def of(
+        cls, index: PhraseIndex, statistics: NameStatistics, weights: FusionWeights, label_counts: Ints
+    ) -> Self:
+        """Join the parts; names that are too seldom right are dropped."""
+        kept = statistics.precision(index, label_counts) >= LEAST_PRECISION
+        return cls(index, statistics, weights).keep(kept)
+
+    def keep(self, entries: npt.NDArray[np.bool_]) -> Self:
+        """Return the fusion with some of the entries of the index."""
+        phrases = np.diff(np.append(0, np.cumsum(entries))[self.index.entry_ptr]) > 0
+        statistics = NameStatistics(self.statistics.found[phrases], self.statistics.right[entries])
+        return type(self)(self.index.keep(entries), statistics, self.weights)
+
+    def without(self, labels: Ints) -> Self:
+        """Return the fusion without the names of some labels."""
+        return self.keep(~np.isin(self.index.entry_labels, labels))
+
+    def score_map(self, label_counts: Ints) -> ScoreMap:
+        """Return what becomes of the trees' probability of each label without a match."""
+        slope, offset = self.weights.of_labels(label_counts)
+        return ScoreMap(slope.astype(np.float32), offset.astype(np.float32))
+
+    def evidence(self, matches: Matches, label_counts: Ints) -> Evidence:
+        """Describe what was found in some records."""
+        precision = self.statistics.precision(self.index, label_counts)
+        return evidence_of(self.index, matches, self.statistics, precision)
+
+    def overrides(self, matches: Matches, label_counts: Ints) -> Overrides:
+        """Return what becomes of the trees' probability of labels with a match, row by row."""
+        evidence = self.evidence(matches, label_counts)
+        slope, offset = self.weights.of_matches(label_counts[evidence.labels], evidence.features)
+        return Overrides(
+            evidence.indptr,
+            evidence.labels.astype(np.int32),
+            slope.astype(np.float32),
+            offset.astype(np.float32),
+        )
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return plain arrays."""
+        numbers = {"tree": self.weights.tree, "match": self.weights.match}
+        numbers["most"] = np.array([self.weights.most])
+        counts = {one.name: getattr(self.statistics, one.name) for one in fields(self.statistics)}
+        return {**counts, **numbers, **{f"index/{n}": a for n, a in self.index.state().items()}}
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, npt.NDArray[Any]], n_labels: int) -> Self:
+        """Return what `state` was called on; raise ValueError if the arrays do not fit together."""
+        check_arrays(arrays, ARRAYS)
+        prefix = "index/"
+        index = PhraseIndex.from_state(
+            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        )
+        if len(index.entry_labels) and int(index.entry_labels.max()) >= n_labels:
+            raise ValueError(f"entry_labels must be below {n_labels}.")
+        sizes = {
+            "found": len(index),
+            "right": len(index.entry_labels),
+            "tree": OF_TREE,
+            "match": OF_MATCH,
+            "most": 1,
+        }
+        for name, size in sizes.items():
+            if arrays[name].size != size:
+                raise ValueError(f"{name} must have {size} entries; got {arrays[name].size}.")
+            low = -MOST_WEIGHT if ARRAYS[name] == "float64" else 0
+            check_range(arrays[name], low, MOST_WEIGHT if low else 2**62, name)
+        statistics = NameStatistics(arrays["found"], arrays["right"])
+        weights = FusionWeights(arrays["tree"], arrays["match"], float(arrays["most"][0]))
+        return cls(index, statistics, weights)
+
+
+class NameFinder:
+    """Finds names in the records that pass through it, in batches; their texts are not kept.
+
+    Parameters
+    ----------
+    index : PhraseIndex
+    fields : sequence of str
+        The fields of records; none for plain texts.
+    """
+
+    def __init__(self, index: PhraseIndex, fields: Sequence[str]) -> None:
+        self.index, self._fields = index, fields
+        self._found: list[Matches] = []
+
+    def through(self, texts: Iterable[Text]) -> Iterator[Text]:
+        """Yield the texts, which are searched as they pass."""
+        batch: list[list[str]] = []
+        for row, text in enumerate(texts):
+            batch.append(field_texts(text, self._fields, row))
+            if len(batch) == BATCH:
+                self._found.append(self.index.find(batch))
+                batch = []
+            yield text
+        if batch:
+            self._found.append(self.index.find(batch))
+
+    def matches(self) -> Matches:
+        """Return what was found in all texts so far."""
+        if len(self._found) == 1:
+            return self._found[0]
+        found = self._found or [self.index.find([])]
+        ends = np.cumsum([0, *(one.indptr[-1] for one in found)])
+        indptr = np.concatenate([[0], *(one.indptr[1:] + end for one, end in zip(found, ends, strict=False))])
+        rest = [field.name for field in fields(Matches) if field.name != "indptr"]
+        joined = {name: np.concatenate([getattr(one, name) for one in found]) for name in rest}
+        return Matches(indptr.astype(np.int64), **joined)

@@ -1,0 +1,128 @@
+"""Training with the names of tags: name rows for the trees, and the fusion on rows kept from them.
+
+1. While the records are read, the names that stand in them are found (`NameFinder`).
+2. Every tag of the vocabulary becomes a label, those that training never saw included, and every tag with a
+   name one more training row per language, made of its names: a tag with few rows is pulled towards its
+   names, one with none gets a place in the trees. Counts, and so propensities, stay those of the records.
+3. Some rows are kept from the trees, and the fusion is fitted on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf.estimator import LabelEstimator
+from longleaf.fusion.evidence import NameStatistics, evidence_of
+from longleaf.fusion.fit import fit_weights, held_out_rows
+from longleaf.fusion.fusion import Fusion, NameFinder
+from longleaf.io.tag_names import TagNames
+from longleaf.text.fields import Text
+from longleaf.text.phrases import PhraseIndex
+from longleaf.text.vectorizer import TextVectorizer
+
+Objects = npt.NDArray[np.object_]
+Ints = npt.NDArray[np.int64]
+
+
+class NamedTraining:
+    """A training with names, from the first record to the fusion.
+
+    Parameters
+    ----------
+    names : TagNames
+        The vocabulary.
+    fields : sequence of str
+        The fields of the records; none for plain texts.
+    n_jobs : int or None
+        Threads.
+    """
+
+    def __init__(self, names: TagNames, fields: Sequence[str], n_jobs: int | None) -> None:
+        self._names = names
+        self._finder = NameFinder(PhraseIndex(names.texts, names.owners, n_jobs), fields)
+
+    def through(self, texts: Iterable[Text]) -> Iterable[Text]:
+        """Yield the texts; names are found in them as they pass."""
+        return self._finder.through(texts)
+
+    def with_unseen(self, classes: Iterable[str], Y: sp.csr_array) -> tuple[list[str], sp.csr_array]:
+        """Return the tags and the indicator with those of the vocabulary that no row carries, as the last."""
+        seen = list(classes)
+        known = set(seen)
+        tags = seen + sorted(tag for tag in self._names.tags if tag not in known)
+        shape = (Y.shape[0], len(tags))
+        return tags, sp.csr_array((Y.data, Y.indices, Y.indptr), shape=shape)
+
+    def fit(
+        self,
+        estimator: LabelEstimator,
+        vectorizer: TextVectorizer,
+        X: Any,
+        Y: sp.csr_array,
+        tags: Sequence[str],
+        options: dict[str, Any],
+    ) -> Fusion | None:
+        """Train the estimator, and return the fusion; None if there are too few rows to fit one.
+
+        Parameters
+        ----------
+        estimator : LabelEstimator
+        vectorizer : TextVectorizer
+            Fitted to the records.
+        X, Y : matrices [rows, features], [rows, tags]
+        tags : sequence of str
+            As `with_unseen` returns them.
+        options : dict
+            The parameters of ``estimator.fit``.
+        """
+        number = {tag: place for place, tag in enumerate(tags)}
+        numbers = np.array([number[tag] for tag in self._names.tags], np.int64)
+        held = held_out_rows(X.shape[0], estimator.random_state)
+        trained = np.flatnonzero(~held)
+        weight = options.get("sample_weight")
+        if weight is not None and np.shape(weight) != (X.shape[0],):
+            raise ValueError(f"sample_weight must be {X.shape[0]} finite numbers of at least 0.")
+        named, rows = self._name_rows(vectorizer, numbers, len(tags))
+        targets = sp.csr_array(
+            (np.ones(len(named), np.float32), (np.arange(len(named)), named)), shape=(len(named), len(tags))
+        )
+        if weight is not None:
+            options = options | {"sample_weight": np.append(np.asarray(weight)[trained], np.ones(len(named)))}
+        estimator.fit(
+            sp.vstack([X[trained], rows]).tocsr(), sp.vstack([Y[trained], targets]).tocsr(), **options
+        )
+        index = self._finder.index.renumbered(numbers)
+        matches = self._finder.matches()
+        counts = np.bincount(Y.indices, minlength=len(tags)).astype(np.int64)
+        fusion = None
+        if held.any():
+            known = np.bincount(Y[trained].indices, minlength=len(tags)).astype(np.int64)
+            before = NameStatistics.count(index, matches, Y, ~held)
+            precision = before.precision(index, known)
+            evidence = evidence_of(index, matches.of(np.flatnonzero(held)), before, precision)
+            weights = fit_weights(estimator, X[held], Y[held], evidence, known)
+            statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
+            fusion = Fusion.of(index, statistics, weights, counts)
+        estimator._note_data(counts, X.shape[0])
+        return fusion
+
+    def _name_rows(
+        self, vectorizer: TextVectorizer, numbers: Ints, n_tags: int
+    ) -> tuple[Ints, sp.csr_matrix]:
+        """Return a row per tag and language, the sum of its names in it, and the tag of each row."""
+        names = self._names
+        rows = vectorizer.transform(names.texts)
+        n_languages = max(len(names.languages), 1)
+        groups = numbers[names.owners] * n_languages + names.language_codes
+        ones = np.ones(len(groups), np.float32)
+        members = sp.csr_matrix(
+            (ones, (groups, np.arange(len(groups)))), shape=(n_tags * n_languages, len(groups))
+        )
+        summed = sp.csr_matrix(members @ rows)
+        known = np.flatnonzero(np.diff(summed.indptr))
+        return known // n_languages, summed[known]
