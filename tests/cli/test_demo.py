@@ -165,7 +165,7 @@ def test_the_demo_shows_what_fields_and_names_are_worth(shown: str) -> None:
 
 
 def suggestions_in(part: str) -> list[tuple[str, str, str]]:
-    """Return the mark, the name and the words of each suggestion; long names and words go on in a second line."""
+    """Return mark, name and words of each suggestion; long names and words go on in a second line."""
     found: list[tuple[str, str, str]] = []
     for line in part.splitlines():
         first = re.match(r"^(✓| )  (\S.*?) +(\d+) +([01]\.\d{3})  (\S.*)$", line)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import longleaf as ll
-from longleaf.server.engine import Engine
 from tests.helpers.commands import complaint, run, run_well
 from tests.helpers.tables import FIELDS, NAMES, fill_texts, write_jsonl
 
@@ -91,7 +90,8 @@ def test_predictions_are_in_the_language_asked_for(folder: Path) -> None:
 
 
 def test_a_service_displays_the_language_asked_for(folder: Path) -> None:
-    engine = Engine(str(folder / "tagger.ll"), str(folder / "both.tsv"), languages=("de",))
+    serving = pytest.importorskip("longleaf.server.engine", reason="needs the extra serve")
+    engine = serving.Engine(str(folder / "tagger.ll"), str(folder / "both.tsv"), languages=("de",))
     assert engine.describe(0)["name"] == f"{NAMES[engine.tags.tags[0]]} (de)"
 
 

@@ -4,12 +4,13 @@
 2. Every tag of the vocabulary becomes a label, those that training never saw included, and every tag with a
    name one more training row per language, made of its names: a tag with few rows is pulled towards its
    names, one with none gets a place in the trees. Counts, and so propensities, stay those of the records.
-3. Some rows are kept from the trees, and the fusion is fitted on them.
+3. Some rows are kept from the trees, and the fusion is fitted on them. Of small data they would be missed:
+   there, the trees are then trained again with all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from longleaf.io.tag_names import TagNames
 from longleaf.text.fields import Text
 from longleaf.text.phrases import PhraseIndex
 from longleaf.text.vectorizer import TextVectorizer
+
+MOST_LOST = 0.05
+"""If a larger share of the rows is kept from the trees, they are trained again with all rows afterwards."""
 
 Objects = npt.NDArray[np.object_]
 Ints = npt.NDArray[np.int64]
@@ -82,34 +86,43 @@ class NamedTraining:
         """
         number = {tag: place for place, tag in enumerate(tags)}
         numbers = np.array([number[tag] for tag in self._names.tags], np.int64)
-        held = held_out_rows(X.shape[0], estimator.random_state)
-        trained = np.flatnonzero(~held)
         weight = options.get("sample_weight")
         if weight is not None and np.shape(weight) != (X.shape[0],):
             raise ValueError(f"sample_weight must be {X.shape[0]} finite numbers of at least 0.")
-        named, rows = self._name_rows(vectorizer, numbers, len(tags))
-        targets = sp.csr_array(
-            (np.ones(len(named), np.float32), (np.arange(len(named)), named)), shape=(len(named), len(tags))
-        )
-        if weight is not None:
-            options = options | {"sample_weight": np.append(np.asarray(weight)[trained], np.ones(len(named)))}
-        estimator.fit(
-            sp.vstack([X[trained], rows]).tocsr(), sp.vstack([Y[trained], targets]).tocsr(), **options
-        )
-        index = self._finder.index.renumbered(numbers)
-        matches = self._finder.matches()
-        counts = np.bincount(Y.indices, minlength=len(tags)).astype(np.int64)
-        fusion = None
-        if held.any():
-            known = np.bincount(Y[trained].indices, minlength=len(tags)).astype(np.int64)
-            before = NameStatistics.count(index, matches, Y, ~held)
-            precision = before.precision(index, known)
-            evidence = evidence_of(index, matches.of(np.flatnonzero(held)), before, precision)
-            weights = fit_weights(estimator, X[held], Y[held], evidence, known)
-            statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
-            fusion = Fusion.of(index, statistics, weights, counts)
-        estimator._note_data(counts, X.shape[0])
+        named, name_rows = self._name_rows(vectorizer, numbers, len(tags))
+        ones = np.ones(len(named), np.float32)
+        targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
+
+        def train(rows: npt.NDArray[np.bool_], own: dict[str, Any]) -> None:
+            if weight is not None:
+                own = own | {"sample_weight": np.append(np.asarray(weight)[rows], ones)}
+            estimator.fit(
+                sp.vstack([X[rows], name_rows]).tocsr(), sp.vstack([Y[rows], targets]).tocsr(), **own
+            )
+
+        held = held_out_rows(X.shape[0], estimator.random_state)
+        twice = held.mean() > MOST_LOST
+        train(~held, _first_of_two(options) if twice else options)
+        fusion = self._fusion(estimator, X, Y, held, numbers) if held.any() else None
+        if twice:
+            train(np.ones(len(held), bool), _second_of_two(options))
+        estimator._note_data(np.bincount(Y.indices, minlength=len(tags)).astype(np.int64), X.shape[0])
         return fusion
+
+    def _fusion(
+        self, estimator: LabelEstimator, X: Any, Y: sp.csr_array, held: npt.NDArray[np.bool_], numbers: Ints
+    ) -> Fusion:
+        """Fit the fusion on the rows that were kept from the estimator."""
+        index, matches = self._finder.index.renumbered(numbers), self._finder.matches()
+        known, counts = (
+            np.bincount(rows.indices, minlength=Y.shape[1]).astype(np.int64) for rows in (Y[~held], Y)
+        )
+        before = NameStatistics.count(index, matches, Y, ~held)
+        precision = before.precision(index, known)
+        evidence = evidence_of(index, matches.of(np.flatnonzero(held)), before, precision)
+        weights = fit_weights(estimator, X[held], Y[held], evidence, known)
+        statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
+        return Fusion.of(index, statistics, weights, counts)
 
     def _name_rows(
         self, vectorizer: TextVectorizer, numbers: Ints, n_tags: int
@@ -126,3 +139,17 @@ class NamedTraining:
         summed = sp.csr_matrix(members @ rows)
         known = np.flatnonzero(np.diff(summed.indptr))
         return known // n_languages, summed[known]
+
+
+def _first_of_two(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a training that another follows: checkpoints are for the last one."""
+    return options | {"checkpoint": None, "progress": _scaled(options.get("progress"), 0.0)}
+
+
+def _second_of_two(options: dict[str, Any]) -> dict[str, Any]:
+    return options | {"progress": _scaled(options.get("progress"), 0.5)}
+
+
+def _scaled(progress: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
+    """Return a callback that reports a training as half of the whole."""
+    return None if progress is None else lambda done: progress(start + done / 2)
