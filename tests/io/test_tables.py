@@ -133,6 +133,17 @@ FAULTS = [
     ("no text", {"text": " ", "tags": ["y"]}, "line 2: must have text in text; it is empty"),
     ("no tags", {"text": "a", "topics": ["x"]}, "line 2: must have tags in 'tags'; it has text, topics"),
     ("no tags", {"text": "a", "tags": []}, "line 2: must have tags in 'tags'; it is empty"),
+    (
+        "wrong type",
+        {"text": "a", "tags": {"id": 7}},
+        "line 2: must have a string, or a list of strings, in 'tags'; got an object.",
+    ),
+    ("wrong type", {"text": "a", "tags": [{"id": 7}]}, "in 'tags'; got a list with an object."),
+    ("wrong type", {"text": "a", "tags": [["x"]]}, "in 'tags'; got a list with a list."),
+    ("wrong type", {"text": "a", "tags": True}, "in 'tags'; got true or false."),
+    ("wrong type", {"text": False, "tags": ["x"]}, "in 'text'; got true or false."),
+    ("wrong type", {"text": {"en": "a"}, "tags": ["x"]}, "in 'text'; got an object."),
+    ("wrong type", {"text": ["a", ["b"]], "tags": ["x"]}, "in 'text'; got a list with a list."),
     ("too long", {"text": "a" * 3000, "tags": ["x"]}, "line 2: must have at most 2000 bytes"),
     ("duplicate id", {"id": "1", "text": "a", "tags": ["x"]}, "line 2: must have a unique id; got '1' again"),
 ]

@@ -34,6 +34,17 @@ def found_instead(fields: dict[str, Any], wanted: list[str]) -> str:
     return f"it has {in_words(fields)}"
 
 
+def wrong_type(value: Any) -> str | None:
+    """Say what a field is if it holds neither text nor numbers nor a list of these; otherwise return None."""
+    if isinstance(value, list):
+        items = (_WRONG[type(item)] for item in value if type(item) in _WRONG)
+        return next((f"a list with {item}" for item in items), None)
+    return _WRONG.get(type(value))
+
+
+_WRONG = {dict: "an object", list: "a list", tuple: "a list", bool: "true or false", bytes: "bytes"}
+
+
 def as_text(value: Any) -> str | None:
     """Return a field as text, or None if it is empty."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):

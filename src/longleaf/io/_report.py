@@ -13,6 +13,7 @@ FIRST = 3
 SKIPPED = {
     "broken": "could not be read",
     "too long": "were too long",
+    "wrong type": "had text or tags that are not strings",
     "no text": "had no text",
     "no tags": "had no tags",
 }

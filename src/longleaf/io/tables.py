@@ -8,7 +8,15 @@ from typing import Any, NamedTuple, Self
 
 from longleaf._validation import DataError, check_choice, check_count
 from longleaf.io._csv import csv_rows
-from longleaf.io._fields import DEFAULT_TEXT, as_tags, as_text, default_text, found_instead, in_words
+from longleaf.io._fields import (
+    DEFAULT_TEXT,
+    as_tags,
+    as_text,
+    default_text,
+    found_instead,
+    in_words,
+    wrong_type,
+)
 from longleaf.io._formats import ARCHIVE, FORMATS, guess_format, refuse_workbook, table_format
 from longleaf.io._lines import LONGEST_LINE, peek
 from longleaf.io._report import ReadReport
@@ -96,9 +104,10 @@ def read_table(
 ) -> TableReader:
     """Read texts and tags, in memory that does not grow with them.
 
-    A row is skipped if it cannot be read, is longer than ``longest_line``, has no text, or has no tags; it is
-    kept if it is not UTF-8 (and then read as Windows-1252), lacks some of several text fields, or repeats an
-    id. Both are counted in the reader's ``report``.
+    A row is skipped if it cannot be read, is longer than ``longest_line``, has no text, has no tags, or has
+    objects, nested lists or booleans as text or tags (numbers become strings). It is kept if it is not UTF-8
+    (and then read as Windows-1252), lacks some of several text fields, or repeats an id. Both are counted in
+    the reader's ``report``.
 
     Parameters
     ----------
@@ -301,6 +310,12 @@ class TableReader:
     def _record(self, place: str, fields: dict[str, Any], number: int) -> Record | None:
         if self.text_fields is None:
             self.text_fields = default_text(list(fields), self.report.source)
+        for name in (*self.text_fields, self.tags_field):
+            wrong = None if name is None else wrong_type(fields.get(name))
+            if wrong is not None:
+                what = f"must have a string, or a list of strings, in {name!r}; got {wrong}."
+                self.report.add("wrong type", place, what)
+                return None
         texts = {name: as_text(fields.get(name)) or "" for name in self.text_fields}
         missing = [name for name in self.text_fields if fields.get(name) is None]
         if not any(text.strip() for text in texts.values()):
