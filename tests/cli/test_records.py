@@ -65,6 +65,25 @@ def test_a_weight_for_a_field_is_that_of_the_vectorizer(folder, tmp_path):
     assert ll.load(tmp_path / "w.ll").vectorizer_.field_weights_ == {"title": 2.0, "text": 1.0}
 
 
+@pytest.mark.parametrize("command", ["train", "convert"])
+def test_fields_without_a_weight_of_their_own_stay_and_weigh_1(folder, tmp_path, command):
+    out = tmp_path / "w"
+    run_well(command, folder / "train.jsonl", "--field", "title=2", "-o", out)
+    if command == "convert":
+        run_well("train", out, "--trees", 1, "-o", tmp_path / "w.ll")
+        out = tmp_path / "w.ll"
+    assert ll.load(out).vectorizer_.field_weights_ == {"title": 2.0, "text": 1.0}
+    assert ll.load(out).fields_["text"] == ["title", "text"]
+
+
+def test_a_weight_changes_no_record_that_is_read_from_standard_input(folder, tmp_path):
+    data = (folder / "train.jsonl").read_bytes()
+    run_well("train", "-", "--field", "title=0", "--trees", 1, "-o", tmp_path / "w.ll", stdin=data)
+    trained = ll.load(tmp_path / "w.ll")
+    assert trained.vectorizer_.field_weights_ == {"title": 0.0, "text": 1.0}
+    assert trained.origin_["rows"] == 600
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -74,7 +93,20 @@ def test_a_weight_for_a_field_is_that_of_the_vectorizer(folder, tmp_path):
         ),
         (["--field", "title=heavy"], "--field must be a field and its weight"),
         (["--field", "title=-1"], "--field must be a field and its weight"),
-        (["--field", "nope=1", "--text", "title"], "--field must name fields of --text; got 'nope'"),
+        (
+            ["--field", "nope=1", "--text", "title"],
+            "--field must name fields of the text (title); got 'nope'",
+        ),
+        (["--field", "nope=1"], "--field must name fields of the text (title, text); got 'nope'"),
+        (
+            ["--field", "title=1", "--field", "title=2"],
+            "--field must name each field once; got 'title' twice",
+        ),
+        (["--text", "title", "--text", "title"], "--text must name each field once; got 'title' twice"),
+        (
+            ["--text", "title", "--field", "title=0"],
+            "--field must give some field of the text a weight above",
+        ),
         (["--text", "nope"], "None of the 600 rows could be used"),
         (["--stem", "klingon"], "--stem must list languages of arabic"),
         (["--chars", "x"], "--chars must be two whole numbers"),
@@ -83,7 +115,7 @@ def test_a_weight_for_a_field_is_that_of_the_vectorizer(folder, tmp_path):
 def test_bad_options_are_refused_and_nothing_is_written(folder, tmp_path, options, message):
     said = run("train", folder / "train.jsonl", *options, "-o", tmp_path / "bad.ll")
     assert said.status == 2
-    assert message.split(";")[0].split("must")[0] in said.stderr
+    assert message in said.stderr
     assert "Traceback" not in said.stderr
     assert not (tmp_path / "bad.ll").exists()
 

@@ -32,14 +32,10 @@ def parse_k(k: str) -> int | str:
     return int(k)
 
 
-def parse_fields(
-    text: list[str] | None, weights: list[str] | None
-) -> tuple[list[str] | None, dict[str, float] | None]:
-    """Return the text fields, and the weights of all of them if any is given."""
-    if weights is None:
-        return text, None
+def parse_weights(text: list[str] | None, weights: list[str] | None) -> dict[str, float]:
+    """Return the weights of fields as given; they must be fields of the text, if those are given, too."""
     given: dict[str, float] = {}
-    for one in weights:
+    for one in weights or ():
         name, equals, number = one.rpartition("=")
         try:
             weight = float(number) if equals and name else math.nan
@@ -50,12 +46,34 @@ def parse_fields(
                 f"--field must be a field and its weight from 0 to {LARGEST_WEIGHT:g}, "
                 f"as in title=1.0; got {one!r}."
             )
+        if name in given:
+            raise typer.BadParameter(f"--field must name each field once; got {name!r} twice.")
         given[name] = weight
-    fields = list(given) if text is None else text
+    if text is not None:
+        field_weights(text, given)
+    return given
+
+
+def field_weights(fields: list[str], given: dict[str, float]) -> dict[str, float]:
+    """Return the weight of every field of the text: 1 unless it is given."""
     unknown = [name for name in given if name not in fields]
     if unknown:
-        raise typer.BadParameter(f"--field must name fields of --text; got {unknown[0]!r}.")
-    return fields, {name: given.get(name, 1.0) for name in fields}
+        raise typer.BadParameter(
+            f"--field must name fields of the text ({', '.join(fields)}); got {unknown[0]!r}, "
+            "which --text could add."
+        )
+    weights = {name: given.get(name, 1.0) for name in fields}
+    if not any(weights.values()):
+        raise typer.BadParameter("--field must give some field of the text a weight above 0; got only zeros.")
+    return weights
+
+
+def check_text(fields: list[str] | None) -> list[str] | None:
+    """Reject a field of the text that is named twice."""
+    for place, name in enumerate(fields or ()):
+        if fields is not None and name in fields[:place]:
+            raise typer.BadParameter(f"--text must name each field once; got {name!r} twice.")
+    return fields
 
 
 def not_empty(path: str | None) -> str | None:
@@ -110,14 +128,19 @@ DataPath = Annotated[
 ]
 TextFields = Annotated[
     list[str] | None,
-    typer.Option("--text", metavar="FIELD", help="Field of the text; may be repeated: the last is the body."),
+    typer.Option(
+        "--text",
+        metavar="FIELD",
+        help="Field of the text; may be repeated: the last is the body.",
+        callback=check_text,
+    ),
 ]
 FieldWeights = Annotated[
     list[str] | None,
     typer.Option(
         "--field",
         metavar="NAME=WEIGHT",
-        help="Weight of a text field; may be repeated; default: 1 for each field of the text.",
+        help="Weight of a text field; may be repeated; fields that are not named weigh 1.",
     ),
 ]
 TagsField = Annotated[str | None, typer.Option("--tags", metavar="FIELD", help="Field of the tags.")]

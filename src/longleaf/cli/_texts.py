@@ -9,6 +9,7 @@ from longleaf.cli import _options
 from longleaf.cli._groups import takes
 from longleaf.cli._tables import given, given_fields
 from longleaf.cli._vectorizer import named_options, word_settings
+from longleaf.io.tables import TableReader
 from longleaf.text.vectorizer import TextVectorizer
 
 
@@ -24,21 +25,25 @@ class TextOptions:
         Whether faulty rows are errors.
     words : dict
         Parameters of `TextVectorizer`.
+    weights : dict of str to float
+        The weights of fields that are given; other fields of the text weigh 1.
     """
 
     fields: dict[str, Any]
     strict: bool
     words: dict[str, Any]
+    weights: dict[str, float]
 
     @property
     def given(self) -> dict[str, Any]:
         """What was given, by option without leading dashes; only a table of texts takes these options."""
-        weights = given(field=self.words.get("fields"))
+        weights = {"field": self.weights} if self.weights else {}
         return weights | self.fields | given(strict=self.strict) | named_options(self.words)
 
-    def vectorizer(self, n_jobs: int | None) -> TextVectorizer:
-        """Return the vectorizer of the texts."""
-        return TextVectorizer.for_tags(**self.words, n_jobs=n_jobs)
+    def vectorizer(self, n_jobs: int | None, reader: TableReader) -> TextVectorizer:
+        """Return the vectorizer of the texts that a reader will read."""
+        weights = _options.field_weights(reader.settle_text(), self.weights) if self.weights else None
+        return TextVectorizer.for_tags(**self.words, fields=weights, n_jobs=n_jobs)
 
 
 @takes(words=word_settings)
@@ -53,6 +58,6 @@ def text_options(
     words: dict[str, Any],
 ) -> TextOptions:
     """Parse the options, before any data are read."""
-    text, weights = _options.parse_fields(text, field)
+    weights = _options.parse_weights(text, field)
     fields = given_fields(text=text, tags=tags, separator=separator, id=id)
-    return TextOptions(fields, strict, words | given(fields=weights))
+    return TextOptions(fields, strict, words, weights)

@@ -46,7 +46,8 @@ def convert(
     start = time.perf_counter()
     check_new_model(out, force, DATA)
     if _all_tables(data, texts.given):
-        vectorizer = texts.vectorizer(-1 if threads is None else threads)
+        with open_table(data[0], texts.fields, again=True) as reader:
+            vectorizer = texts.vectorizer(-1 if threads is None else threads, reader)
         _convert_tables(_Tables(data, texts.fields, texts.strict), vectorizer, out, force)
     else:
         with _console.waiting("converting"):

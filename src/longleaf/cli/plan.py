@@ -53,7 +53,7 @@ def plan(
 def _read_texts(path: str, texts: TextOptions, n_jobs: int | None) -> tuple[Any, Any]:
     collector = TagCollector()
     with open_table(path, texts.fields, strict=texts.strict) as reader:
-        X = texts.vectorizer(n_jobs).fit_transform(collector.texts(reader))
+        X = texts.vectorizer(n_jobs, reader).fit_transform(collector.texts(reader))
     report(reader)
     return X, collector.sorted_indicator()[1]
 

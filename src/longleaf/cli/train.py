@@ -122,8 +122,8 @@ def train(
         if of_texts:
             if memory is not None:
                 raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
-            tagger = Tagger(estimator, texts.vectorizer(estimator.n_jobs), vocabulary, keep_records)
-            trained = _train_on_texts(tagger, data, texts, options)
+            tagger = Tagger(estimator, names=vocabulary, keep_records=keep_records)
+            trained = _train_on_texts(tagger, estimator.n_jobs, data, texts, options)
         else:
             options |= {"memory": memory, "scratch": Path(out).parent}
             trained = _train_on_features(estimator, data, options)
@@ -147,8 +147,11 @@ def _train_on_features(estimator: PLT | BR, path: str, options: dict[str, Any]) 
     return estimator
 
 
-def _train_on_texts(tagger: Tagger, path: str, texts: TextOptions, where: dict[str, Any]) -> Tagger:
+def _train_on_texts(
+    tagger: Tagger, n_jobs: int | None, path: str, texts: TextOptions, where: dict[str, Any]
+) -> Tagger:
     with open_table(path, texts.fields, strict=texts.strict) as reader:
+        tagger.vectorizer = texts.vectorizer(n_jobs, reader)
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
             tagger.fit_records(records, progress=progress, **where)

@@ -92,7 +92,7 @@ def tune(
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
     if is_table(data, texts.given | given(names=names)):
         known = None if names is None else names.read()
-        rows = _read_texts(Tagger(estimator, texts.vectorizer(estimator.n_jobs), known), data, dev, texts)
+        rows = _read_texts(Tagger(estimator, names=known), estimator.n_jobs, data, dev, texts)
         if names is not None and known is not None and rows.texts is not None:
             names.note_unused(known, rows.texts.tagged.classes)
     else:
@@ -178,9 +178,10 @@ def _read_features(path: str, dev: str | None) -> _Rows:
     return _Rows(rows, dev_rows, origin(rows))
 
 
-def _read_texts(tagger: Tagger, path: str, dev: str | None, texts: TextOptions) -> _Rows:
+def _read_texts(tagger: Tagger, n_jobs: int | None, path: str, dev: str | None, texts: TextOptions) -> _Rows:
     """Read and vectorize everything once."""
     with open_table(path, texts.fields, strict=texts.strict) as reader, _console.waiting(f"reading {path}"):
+        tagger.vectorizer = texts.vectorizer(n_jobs, reader)
         digested = DigestedRecords(reader)
         records = list(digested)
         rows = tagger._read_records(records)

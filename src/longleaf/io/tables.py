@@ -231,6 +231,13 @@ class TableReader:
         """Return a separator that explains the tags so far better than the one in use, or None."""
         return self._separators.better_than(self.separator)
 
+    def settle_text(self) -> list[str]:
+        """Return the fields of the text; if they were not given, read the first record, which decides."""
+        if self.text_fields is None:
+            self._records = self._after(next(self._records), self._records)
+        assert self.text_fields is not None
+        return self.text_fields
+
     def rows(self) -> Iterator[tuple[Record, dict[str, Any]]]:
         """Yield the records with all fields of their rows, unchanged."""
         return self._records
@@ -269,6 +276,11 @@ class TableReader:
             self._raise_unusable()
         if self.at_end is not None:
             self.at_end(self)
+
+    @staticmethod
+    def _after(first: tuple[Record, dict[str, Any]], rest: Rows) -> Rows:
+        yield first
+        yield from rest
 
     def _open(self, source: Source, format: str | None, longest: int) -> Iterator[Row]:
         head, chunks = peek(self._chunks)
