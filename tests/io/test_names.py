@@ -120,6 +120,11 @@ def test_a_file_of_one_long_line_is_read_whole():
         ("tag\tlang\tname\n1\ten\toil\n1\tde\t \n", "line 3 must have a tag and a name; got an empty name"),
         ("1\toil\n \twine\n", "line 2 must have a tag and a name; got an empty tag"),
         ("tag,type,name\n1,best,oil\n", "line 2 must say pref or alt; got 'best'"),
+        ("tag\tlang\n1\ten\n", "<input>, line 1 must name a column name; got tag, lang"),
+        ("\nid;type\n1;alt\n", "<input>, line 2 must name a column name; got id, type"),
+        ("lang,name\nen,oil\n", "<input>, line 1 must name a column tag; got lang, name"),
+        ("tag,name,name\n1,oil,fat\n", "<input>, line 1 must name each column once; got 'name' twice"),
+        ("tag,lang,name,Lang\n1,de,oil,en\n", "line 1 must name each column once; got 'lang' twice"),
         ('1,a\n2,"b\n3,c\n', "line 2 must close its quotes"),
         ("[1]", "must be a JSON object of names by tag; got list"),
         ('{"1": ', "must be a JSON object of names by tag"),
@@ -127,12 +132,23 @@ def test_a_file_of_one_long_line_is_read_whole():
         ('{"1": ["a", 2]}', "must hold strings; '1' has int"),
         ('{"1": ""}', "must hold no empty name; '1' has one"),
         ('{"1": []}', r"must hold a tag and its names; got '1' and \[\]"),
+        ('{"1": "a",\n"2": "b",\n"1": "c"}', "<input>, line 3 must name each tag once; got '1' twice"),
+        (r'{"\u0031": "a", "1": "b"}', "<input> must name each tag once; got '1' twice"),
         ('{" ": "a"}', "must hold a tag and its names; got ' ' and 'a'"),
     ],
 )
 def test_what_is_no_mapping_is_refused(content, says):
     with pytest.raises(DataError, match=says):
         read(content)
+
+
+def test_a_workbook_is_not_read_as_names(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["tag", "name"])
+    book.save(tmp_path / "names.xlsx")
+    with pytest.raises(DataError, match=r"names\.xlsx must be a table .*; workbooks are not read as names"):
+        ll.read_names(tmp_path / "names.xlsx")
 
 
 def test_the_names_of_real_concepts_are_read():

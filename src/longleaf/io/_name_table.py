@@ -36,16 +36,23 @@ class Columns:
     header: int | None = None
 
     @classmethod
-    def named(cls, values: list[str], line: int) -> Columns | None:
+    def named(cls, values: list[str], line: int, where: str) -> Columns | None:
         """Return the columns that a first row names, or None if it is no header."""
         words = [value.strip().lower() for value in values]
         tag = _find(TAG, words)
         name = _find(NAME, [word if column != tag else "" for column, word in enumerate(words)])
-        if tag is not None and name is None and tag == 0 and len(words) == 2:
+        others = (_find(LANGUAGE, words), _find(KIND, words))
+        if tag is not None and name is None and tag == 0 and len(words) == 2 and others == (None, None):
             name = 1  # whatever it is called
         if tag is None or name is None:
+            if len(words) > 1 and all(word in TAG + NAME + LANGUAGE + KIND for word in words):
+                missing = "tag" if tag is None else "name"
+                raise DataError(f"{where} must name a column {missing}; got {', '.join(words)}.")
             return None
-        return cls(len(words), tag, name, _find(LANGUAGE, words), _find(KIND, words), line)
+        twice = next((word for word in words if word and words.count(word) > 1), None)
+        if twice is not None:
+            raise DataError(f"{where} must name each column once; got {twice!r:.80} twice.")
+        return cls(len(words), tag, name, *others, line)
 
     def check(self, values: list[str], where: str) -> None:
         """Reject a row with more or fewer fields."""
@@ -63,7 +70,7 @@ def names_of_table(lines: list[str], name: str) -> Iterator[tuple[str, Name]]:
     columns: Columns | None = None
     for number, values in rows_of(lines, name):
         if columns is None:
-            columns = Columns.named(values, number)
+            columns = Columns.named(values, number, f"{name}, line {number}")
             if columns is not None:
                 continue
             columns = Columns()

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import PurePath
 
 from longleaf._validation import DataError, check_choice
+from longleaf.io._formats import ARCHIVE, OLD_EXCEL
 from longleaf.io._name_table import names_of_table
 from longleaf.io._skos import read_skos
 from longleaf.io.pairs import json_object, whole_lines
@@ -82,6 +83,11 @@ def read_names(source: Source, languages: Sequence[str] | None = None, format: s
     name = source_name(source)
     with closing(read_chunks(source)) as chunks:
         data = b"".join(chunks)
+    if data.startswith((ARCHIVE, OLD_EXCEL)):
+        raise DataError(
+            f"{name} must be a table of text, JSON or SKOS; workbooks are not read as names: save its "
+            "sheet as CSV."
+        )
     form = format or format_of(name, data[:MOST_EXAMINED])
     if form in ("json", "table"):
         lines = whole_lines(BytesIO(data))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 from longleaf._validation import DataError
@@ -88,13 +91,30 @@ def counted(values: list[str]) -> str:
 
 def json_object(text: str, name: str, values: str = "names") -> dict[str, Any]:
     """Parse one JSON object, whose values messages call `values`."""
+
+    def distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) < len(items):
+            tag = Counter(tag for tag, _ in items).most_common(1)[0][0]
+            raise DataError(f"{name}{_line_of(tag, text)} must name each tag once; got {tag!r:.80} twice.")
+        return found
+
     try:
-        found: Any = json.loads(text)
+        found: Any = json.loads(text, object_pairs_hook=distinct)
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name} must be a JSON object of {values} by tag; {error}.") from None
     if not isinstance(found, dict):
         raise DataError(f"{name} must be a JSON object of {values} by tag; got {type(found).__name__}.")
     return found
+
+
+def _line_of(tag: str, text: str) -> str:
+    """Return where a tag comes for the second time; nothing if it is written in different ways."""
+    places = re.finditer(re.escape(json.dumps(tag, ensure_ascii=False)) + r"\s*:", text)
+    second = next(islice(places, 1, None), None)
+    return "" if second is None else f", line {text.count(chr(10), 0, second.start()) + 1}"
 
 
 def _from_json(text: str, name: str) -> dict[str, str]:
