@@ -133,6 +133,49 @@ def test_wrong_input_is_named():
         model.suggest(["a"])
 
 
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_tag_is_refused_as_new_and_as_renamed(empty):
+    with pytest.raises(ValueError, match=rf"tags\[1\] must hold no empty tag; got '{empty}'"):
+        ll.Tagger(small()).fit(["ab cd", "ef gh"], [["x"], ["y", empty]])
+    tagger = ll.Tagger(small()).fit(TEXTS, TAGS)
+    with pytest.raises(ValueError, match=r"labels must hold no empty tag"):
+        tagger.add_labels([empty])
+    with pytest.raises(ValueError, match=r"names must hold no empty tag"):
+        tagger.rename_labels({"oil": empty})
+
+
+@pytest.mark.parametrize("estimator", [small(), ll.BR()])
+@pytest.mark.parametrize(
+    ("names", "error", "says"),
+    [
+        ("iso.tsv", TypeError, "names must map tags to names, as longleaf.read_names returns them"),
+        (["oil"], TypeError, "names must map tags to names, .*; got list"),
+        ({"oil": 1}, TypeError, "names must map strings to strings; got 'oil': 1"),
+        ({"oil": ""}, ValueError, "names must hold no empty tag or name; got 'oil': ''"),
+        ({"": "oil"}, ValueError, "names must hold no empty tag or name; got '': 'oil'"),
+    ],
+)
+def test_what_are_no_names_is_refused_by_fit(estimator, names, error, says):
+    with pytest.raises(error, match=says):
+        ll.Tagger(estimator, names=names).fit(TEXTS, TAGS)
+
+
+def test_what_are_no_names_or_no_tag_is_refused_after_fit():
+    tagger = ll.Tagger(small()).fit(TEXTS, TAGS)
+    with pytest.raises(TypeError, match="tag must be a string; got NoneType"):
+        tagger.explain("oil", None)
+    tagger.names = "iso.tsv"
+    with pytest.raises(TypeError, match="names must map tags to names"):
+        tagger.suggest(TEXTS[:1])
+
+
+def test_a_limit_needs_auto(tagger):
+    with pytest.raises(ValueError, match="max_k needs k='auto'; got k=3"):
+        tagger.suggest(TEXTS[:1], k=3, max_k=2)
+    with pytest.raises(ValueError, match="max_k must be at least 1"):
+        tagger.suggest(TEXTS[:1], k="auto", max_k=0)
+
+
 # ------------------------------------------------------------ real text
 
 

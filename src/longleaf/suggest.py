@@ -160,7 +160,7 @@ class Suggester:
         self,
         k: int | str = 5,
         *,
-        max_k: int = DEFAULT_MOST,
+        max_k: int | None = None,
         tail: float | None = None,
         gain: Gain | None = None,
         only: Iterable[str] | None = None,
@@ -185,7 +185,12 @@ class Suggester:
         gains, resolved = self._gains(tail, gain, only, never, propensity)
         if min_probability is not None:
             options["threshold"] = least_scores(resolved, min_probability, options["threshold"])
-        most = check_count(max_k, "max_k") if k == AUTO else check_k(k)
+        if k == AUTO:
+            most = DEFAULT_MOST if max_k is None else check_count(max_k, "max_k")
+        elif max_k is None:
+            most = check_k(k)
+        else:
+            raise ValueError(f"max_k needs k={AUTO!r}; got k={k!r:.40}.")
         return Query(most, options | gains, group, explain, k == AUTO)
 
     def _gains(

@@ -25,7 +25,6 @@ from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
-from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.suggest import Suggester, Suggestion
 from longleaf.text.fields import Text, check_text
 from longleaf.text.tags import (
@@ -199,13 +198,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, texts: Iterable[Text], collector: TagCollector, notes: RecordNotes) -> TaggedRows:
         """Fit the vectorizer to texts, whose tags have been collected when the last one was read."""
-        estimator = self._unfitted()
+        estimator, names = self._unfitted(), None if self.names is None else TagNames.of(self.names)
         vectorizer = _default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
         texts = notes.texts(ready_texts(texts, vectorizer))
         named: NamedTraining | None = None
-        if self.names and isinstance(estimator, PLT) and isinstance(vectorizer, TextVectorizer):
+        if names and isinstance(estimator, PLT) and isinstance(vectorizer, TextVectorizer):
             fields, texts = vectorizer.settle_fields(texts)
-            named = NamedTraining(TagNames.of(self.names), list(fields), estimator.n_jobs)
+            named = NamedTraining(names, list(fields), estimator.n_jobs)
             texts = named.through(texts)
         X = vectorizer.fit_transform(texts)
         classes, Y = collector.sorted_indicator()
@@ -244,7 +243,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         texts: Iterable[Text],
         k: int | str = 5,
         *,
-        max_k: int = DEFAULT_MOST,
+        max_k: int | None = None,
         tail: float | None = None,
         gain: Mapping[str, float] | None = None,
         only: Iterable[str] | None = None,
@@ -267,8 +266,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             How many tags a text; "auto" returns, for each text, the tags whose expected F1 is largest by
             their probabilities, and none where it is likelier that no tag is right. It relies on calibrated
             probabilities, which a tagger trained with names has.
-        max_k : int
-            The most tags that "auto" returns.
+        max_k : int, optional
+            The most tags that "auto" returns, 20 by default; only together with ``k="auto"``.
         tail : float, optional
             The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional

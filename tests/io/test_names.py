@@ -88,6 +88,10 @@ def test_names_are_displayed_in_the_languages_asked_for():
         read('{"1": "oil"}', ["de"])
     with pytest.raises(TypeError, match=r"languages must be a list, such as .*; got a single str"):
         read(content, "de")
+    with pytest.raises(TypeError, match=r"languages must be a list, such as .*; got a single int"):
+        read(content, 5)
+    with pytest.raises(TypeError, match="languages must hold strings; got int"):
+        read(content, [5])
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress, bz2.compress])

@@ -115,11 +115,13 @@ def test_names_are_compared_with_names_and_with_mappings():
 
 
 def test_a_plain_mapping_becomes_names():
-    names = TagNames.of({"1": "oil", "2": ""})
-    assert names == {"1": "oil", "2": ""}
+    names = TagNames.of({"1": "oil", "2": "fat"})
+    assert names == {"1": "oil", "2": "fat"}
     assert TagNames.of(names) is names
     with pytest.raises(TypeError, match="names must map strings to strings; got 1: 'oil'"):
         TagNames.of({1: "oil"})
+    with pytest.raises(ValueError, match="names must hold no empty tag or name; got '2': ''"):
+        TagNames.of({"1": "oil", "2": ""})
 
 
 def test_renamed_tags_keep_their_names_and_relations():

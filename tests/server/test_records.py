@@ -78,6 +78,8 @@ def test_auto_returns_nothing_where_no_tag_is_likely(service: Running) -> None:
 
 
 def test_auto_needs_no_max_k_below_the_default_limit(service: Running) -> None:
+    refused = service.call("/v1/suggest", {"texts": [RECORD], "k": 3, "max_k": 2})
+    assert (refused.status, refused.error) == (422, "max_k needs k='auto'; got k=3.")
     refused = service.call("/v1/suggest", {"texts": [RECORD], "k": "auto", "max_k": 11})
     assert (refused.status, refused.error) == (422, "max_k must be at least 1 and at most 10; got 11.")
     assert service.call("/v1/suggest", {"texts": [RECORD], "k": "auto"}).status == 200

@@ -144,7 +144,7 @@ def evaluate(
     }
     queries = [suggester.query(max(places.ranks), **options)] if places.ranks else []
     if places.auto:
-        queries.append(suggester.query(AUTO, max_k=max_k or DEFAULT_MOST, **options))
+        queries.append(suggester.query(AUTO, max_k=max_k, **options))
     with _console.waiting(f"reading {data}"):
         rows = (
             load_labelled_texts(loaded, data, fields, strict)

@@ -133,7 +133,7 @@ def predict(
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
     query = suggester.query(
         k,
-        max_k=max_k or DEFAULT_MOST,
+        max_k=max_k,
         tail=tail,
         gain=None if gain is None else load_gains(gain, suggester),
         min_probability=min_probability,

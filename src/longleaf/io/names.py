@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from io import BytesIO
 from pathlib import PurePath
@@ -115,9 +115,14 @@ def format_of(name: str, beginning: bytes) -> str:
 
 
 def _checked(languages: Sequence[str] | None) -> list[str]:
-    if isinstance(languages, str):
-        raise TypeError('languages must be a list, such as ["de", "en"]; got a single str.')
-    wanted = [plain_language(language) for language in languages or ()]
+    if isinstance(languages, str | bytes) or not isinstance(languages, Iterable | None):
+        single = type(languages).__name__
+        raise TypeError(f'languages must be a list, such as ["de", "en"]; got a single {single}.')
+    languages = list(languages or ())
+    for language in languages:
+        if not isinstance(language, str):
+            raise TypeError(f"languages must hold strings; got {type(language).__name__}.")
+    wanted = [plain_language(language) for language in languages]
     if "" in wanted:
         raise ValueError("languages must hold names of languages, such as de; got an empty one.")
     return wanted

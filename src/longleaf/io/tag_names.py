@@ -106,11 +106,14 @@ class TagNames(Mapping[str, str]):
     @classmethod
     def of(cls, names: Mapping[str, str]) -> TagNames:
         """Return a mapping of tags to names as `TagNames`; one that already is one is returned as it is."""
+        check_names(names)
         if isinstance(names, TagNames):
             return names
         for tag, name in names.items():
             if not (isinstance(tag, str) and isinstance(name, str)):
                 raise TypeError(f"names must map strings to strings; got {tag!r:.80}: {name!r:.80}.")
+            if not (tag.strip() and name.strip()):
+                raise ValueError(f"names must hold no empty tag or name; got {tag!r:.80}: {name!r:.80}.")
         return cls((tag, Name(name)) for tag, name in names.items())
 
     def in_languages(self, languages: Sequence[str]) -> TagNames:
@@ -303,6 +306,15 @@ class TagNames(Mapping[str, str]):
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
         return np.searchsorted(self.owners, np.arange(len(self.tags) + 1)).astype(np.int64)
+
+
+def check_names(names: object) -> None:
+    """Refuse what does not map tags to names, such as the path of a file."""
+    if not isinstance(names, Mapping):
+        raise TypeError(
+            "names must map tags to names, as longleaf.read_names returns them from a file; "
+            f"got {type(names).__name__}."
+        )
 
 
 def plain_language(language: str) -> str:

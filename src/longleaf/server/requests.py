@@ -79,7 +79,8 @@ class SuggestRequest:
         """Check the fields of ``POST /v1/suggest``, which mean the same as in `longleaf.Tagger.suggest`."""
         check_fields(body, FIELDS)
         body = {name: value for name, value in body.items() if value is not None}
-        body.setdefault("max_k", min(DEFAULT_MOST, limits.k))
+        if body.get("k") == AUTO:
+            body.setdefault("max_k", min(DEFAULT_MOST, limits.k))
         texts, X = _rows(body, engine, limits)
         explain = _typed(body.get("explain", False), "explain", bool)
         if explain and X is not None:
@@ -88,9 +89,8 @@ class SuggestRequest:
             check_explained(texts, limits)
         with unprocessable():
             k = body.get("k", 5)
-            if k != AUTO:
-                check_count(k, "k", high=limits.k)
-            check_count(body["max_k"], "max_k", high=limits.k)
+            name, most = ("max_k", body["max_k"]) if k == AUTO else ("k", k)
+            check_count(most, name, high=limits.k)
             query = engine.suggester.query(k, **_query_arguments(body))
         plain = {name: body[name] for name in OPTIONS if name in body}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from longleaf._validation import check_number
 from longleaf.io.tables import Record
+from longleaf.io.tag_names import check_names
 from longleaf.search.top_k import LARGEST_GAIN
 from longleaf.text.fields import Text
 from longleaf.text.vectorizer import TextVectorizer
@@ -57,6 +58,8 @@ class TagCollector:
         for tag in tags:
             if not isinstance(tag, str):
                 raise TypeError(f"tags[{self.n_rows}] must hold strings; got {type(tag).__name__}.")
+            if tag not in self._number and not tag.strip():
+                raise ValueError(f"tags[{self.n_rows}] must hold no empty tag; got {tag!r:.80}.")
             self._numbers.append(self._number.setdefault(tag, len(self._number)))
         self._ends.append(len(self._numbers))
 
@@ -118,6 +121,8 @@ class TagIndex:
     """
 
     def __init__(self, tags: Iterable[str], names: Mapping[str, str] | None = None) -> None:
+        if names is not None:
+            check_names(names)
         self.tags = tags if isinstance(tags, np.ndarray) else as_objects(tags)
         self.names = names
         self._numbers = {tag: number for number, tag in enumerate(self.tags)}
@@ -142,6 +147,8 @@ class TagIndex:
         argument : str
             Its name in error messages.
         """
+        if not isinstance(word, str):
+            raise TypeError(f"{argument} must be a string; got {type(word).__name__}.")
         number = self._find(word)
         if number == UNKNOWN:
             raise ValueError(f"{argument} must name tags that occur in training; {quoted(word)} does not.")
@@ -215,6 +222,8 @@ def check_tags(tags: Iterable[str], name: str) -> list[str]:
     for tag in listed:
         if not isinstance(tag, str):
             raise TypeError(f"{name} must hold strings; got {type(tag).__name__}.")
+        if not tag.strip():
+            raise ValueError(f"{name} must hold no empty tag; got {tag!r:.80}.")
     repeated = first_repeated(listed)
     if not listed or repeated is not None:
         found = "none" if not listed else f"{repeated!r} twice"
