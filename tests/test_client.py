@@ -137,7 +137,7 @@ def test_a_matrix_is_sent_as_vectors(service: Running, tagger: ll.Tagger) -> Non
 
 def test_what_cannot_be_is_a_value_error_with_the_services_sentence(service: Running) -> None:
     with ll.Client(service.url, api_key="open-sesame") as client:
-        with pytest.raises(ValueError, match="only must name tags that occur in training; 'x' does not"):
+        with pytest.raises(ValueError, match="only must name tags of the model; 'x' is none"):
             client.suggest(["a"], only=["x"])
         with pytest.raises(TypeError, match="got a single str"):
             client.suggest("a")

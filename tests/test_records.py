@@ -74,7 +74,7 @@ def test_keeping_records_changes_no_suggestion(tagger):
 def test_what_cannot_be_similar_is_said(tagger):
     with pytest.raises(ValueError, match="keep_records must be true in fit to find similar records"):
         make_tagger().similar(TEXT, "oil")
-    with pytest.raises(ValueError, match="tag must name tags that occur in training; 'tea' does not"):
+    with pytest.raises(ValueError, match="tag must name tags of the model; 'tea' is none"):
         tagger.similar(TEXT, "tea")
     with pytest.raises(TypeError, match="text must be a string or a record of fields; got list"):
         tagger.similar([TEXT], "oil")

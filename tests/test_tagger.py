@@ -108,7 +108,7 @@ def test_an_empty_text_is_its_own_baseline(tagger):
     explanation = tagger.explain("", tag="oil")
     assert explanation.contributions == []
     assert explanation.probability == pytest.approx(explanation.baseline)
-    with pytest.raises(ValueError, match="tag must name tags that occur in training; 'cheese'"):
+    with pytest.raises(ValueError, match="tag must name tags of the model; 'cheese'"):
         tagger.explain("a", tag="cheese")
 
 

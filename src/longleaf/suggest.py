@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count
+from longleaf._validation.numbers import MOST_LABELS
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.row import RowExplanation, explain_row
@@ -70,11 +71,11 @@ class Suggestion:
         return {"score": short(self.score), "probability": short(self.probability)}
 
 
-def check_k(k: object) -> int:
-    """Return how many tags to suggest."""
+def check_k(k: object, most: int = MOST_LABELS) -> int:
+    """Return how many tags to suggest, at most ``most``."""
     if isinstance(k, str):
         raise ValueError(f"k must be a whole number or {AUTO!r}; got {k!r:.40}.")
-    return check_count(k, "k")
+    return check_count(k, "k", high=most)
 
 
 def short(number: float) -> float:

@@ -320,7 +320,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ----------
         text : str or mapping
         tag : str
-            Any tag that occurs in training.
+            Any tag of `classes_`, or its readable name.
         """
         check_text(text)
         check_is_fitted(self)

@@ -155,7 +155,7 @@ def test_tags_that_the_model_does_not_know_are_said_and_with_strict_refused(
     command = ("predict", folder / "tagger.ll", folder / "test.jsonl", "--only", tmp_path / "only.txt")
     result = run(*command)
     assert result.status == 0
-    assert "2 of 4 tags cannot be used; 'moon' in line 2 does not occur in training" in result.stderr
+    assert "2 of 4 tags cannot be used; 'moon' in line 2 is no tag of the model" in result.stderr
     said = complaint(*command, "--strict")
     assert "only.txt" in said
     assert "'moon' in line 2" in said

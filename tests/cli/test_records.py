@@ -185,8 +185,9 @@ def test_explain_takes_a_record_and_says_which_name_stands_where(folder):
     ("arguments", "message"),
     [
         ([], "Either --text or --record must be given."),
-        (["--text", "a", "--record", '{"title": "b"}'], "Either --text or --record must be given."),
+        (["--text", "a", "--record", '{"title": "b"}'], "--text and --record cannot be given together."),
         (["--record", "{"], "--record must be a JSON object of fields:"),
+        (["--record", "{}"], "--record must have at least one field; got none."),
         (["--record", "[]"], "--record must be a JSON object of fields; got '[]'."),
         (["--record", '{"body": "b"}'], "--record must have one of the fields title, text; got body."),
         (["--record", '{"title": 3}'], "--record['title'] must be a string or a list of strings; got int."),

@@ -58,7 +58,7 @@ BAD = {
     "a slip": ({"texts": ["a"], "tial": 1}, 422, "got 'tial'"),
     "a negative tail": ({"texts": ["a"], "tail": -1}, 422, "tail must be at least 0"),
     "tail and gain": ({"texts": ["a"], "tail": 1, "gain": {}}, 422, "must not be given together"),
-    "an unknown tag": ({"texts": ["a"], "only": ["x"]}, 422, "only must name tags that occur"),
+    "an unknown tag": ({"texts": ["a"], "only": ["x"]}, 422, "only must name tags of the model"),
     "a negative gain": ({"texts": ["a"], "gain": {"rare": -1}}, 422, "gain of 'rare' must be at least 0"),
     "a gain of a list": ({"texts": ["a"], "gain": {"rare": [1]}}, 422, "plain values; got a list"),
     "a wrong search": ({"texts": ["a"], "search": "x"}, 422, "search must be one of exact, beam"),
@@ -79,6 +79,11 @@ BAD = {
     "true for 1": ({"vectors": [{"indices": [True, 2], "values": [1, 2]}]}, 422, "indices must be a list of"),
     "a value of false": ({"vectors": [{"indices": [1], "values": [False]}]}, 422, "values must be a list of"),
     "a k of true": ({"texts": ["a"], "k": True}, 422, "k must be a whole number; got True"),
+    "auto in capitals": (
+        {"texts": ["a"], "k": "AUTO"},
+        422,
+        "k must be a whole number or 'auto'; got 'AUTO'",
+    ),
     "a tail of true": ({"texts": ["a"], "tail": True}, 422, "tail must be a finite number; got True"),
     "a number beyond all": (
         b'{"texts": ["a"], "tail": ' + b"9" * 400 + b"}",
@@ -86,7 +91,7 @@ BAD = {
         "tail must be a finite number; got 999",
     ),
     "more digits than Python reads": (b'{"k": ' + b"9" * 5000 + b"}", 400, "The body must be JSON"),
-    "half a character": ({"texts": ["a"], "only": ["\ud800"]}, 422, "only must name tags that occur"),
+    "half a character": ({"texts": ["a"], "only": ["\ud800"]}, 422, "only must name tags of the model"),
     "a field of half a character": ({"texts": ["a"], "\ud800": 1}, 422, "Fields must be among"),
     "bytes that are no text": (b'{"texts": ["\xff"]}', 400, "The body must be JSON"),
     "explained vectors": (

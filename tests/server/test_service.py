@@ -136,7 +136,7 @@ def test_an_explanation_points_into_the_text(service: Running, tagger: ll.Tagger
     best = max(found["spans"], key=lambda span: span[2])
     assert text[best[0] : best[1]].lower() in ("virgin", "olive", "oil")
     unknown = service.call("/v1/explain", {"text": text, "tag": "x"})
-    assert unknown.error == "tag must name tags that occur in training; 'x' does not."
+    assert unknown.error == "tag must name tags of the model; 'x' is none."
 
 
 def test_an_explanation_names_similar_training_records(

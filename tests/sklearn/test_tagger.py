@@ -78,7 +78,7 @@ def test_unseen_tags_are_ignored_added_or_refused(tagger):
     added = tagger.transform_tags(rows, unseen="add")
     assert added.shape == (2, len(THINGS) + 2)
     assert added.sum(axis=1).tolist() == [2, 2]
-    with pytest.raises(ValueError, match="tags must occur in training; got 2 that do not"):
+    with pytest.raises(ValueError, match="tags must be tags of the model; got 2 that are not"):
         tagger.transform_tags(rows, unseen="error")
     assert tagger.score(["olive oil", "olive"], rows) == 0.5
 

@@ -50,7 +50,7 @@ class Filters:
             None if groups is None else _known_groups(groups, tags, strict),
         )
         if filters.only == []:
-            raise DataError(f"{only} must name a tag that occurs in training; got none.")
+            raise DataError(f"{only} must name a tag of the model; got none.")
         return filters
 
 
@@ -73,7 +73,7 @@ def _known(path: str, lines: dict[str, int], tags: TagIndex, strict: bool) -> li
         where = f"{quoted(word)} in line {lines[word]}" if lines[word] else quoted(word)
         why = tags.unusable(word)
         if strict:
-            raise DataError(f"{path} must name tags that occur in training; {where} {why}.")
+            raise DataError(f"{path} must name tags of the model; {where} {why}.")
         _console.note(f"{path}: {len(unusable)} of {len(lines)} tags cannot be used; {where} {why}")
     return list(dict.fromkeys(tags.tags[tags.number(word)] for word in lines if word in tags))
 

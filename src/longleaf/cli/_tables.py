@@ -252,8 +252,6 @@ def load_tag_gain(path: str, tags: TagIndex) -> dict[str, float]:
         if gain is None:
             raise DataError(f"{path}: a gain {GAIN_LIMITS}; {quoted(word)} has {quoted(text)}.")
         if word not in tags:
-            raise DataError(
-                f"{path} must name tags that occur in training; {quoted(word)} {tags.unusable(word)}."
-            )
+            raise DataError(f"{path} must name tags of the model; {quoted(word)} {tags.unusable(word)}.")
         gains[word] = gain
     return gains

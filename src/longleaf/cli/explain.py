@@ -72,8 +72,10 @@ def explain(
     A model trained with --keep-records also shows the most similar training
     records that carry the tag.
     """
-    if (text is None) == (record is None):
+    if text is None and record is None:
         raise typer.BadParameter("Either --text or --record must be given.")
+    if text is not None and record is not None:
+        raise typer.BadParameter("--text and --record cannot be given together.")
     if tag is not None and (only or never or groups):
         raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
     tagger = load(model)
@@ -115,7 +117,9 @@ def _record(text: str, fields: list[str]) -> dict[str, str]:
         found = json.loads(text)
     except ValueError as error:
         raise typer.BadParameter(f"--record must be a JSON object of fields: {error}.") from None
-    if not isinstance(found, dict) or not found:
+    if found == {}:
+        raise typer.BadParameter("--record must have at least one field; got none.")
+    if not isinstance(found, dict):
         raise typer.BadParameter(f"--record must be a JSON object of fields; got {text!r:.80}.")
     try:
         field_texts(found, fields, 0)

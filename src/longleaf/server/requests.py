@@ -14,7 +14,7 @@ from longleaf._validation import check_count, check_number, check_pair
 from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.server.engine import UNPROCESSABLE, Engine
 from longleaf.server.settings import Limits, Refusal
-from longleaf.suggest import AUTO, Query
+from longleaf.suggest import AUTO, Query, check_k
 from longleaf.text.fields import LANGUAGE, NO_TEXT, field_texts
 
 MALFORMED = 400
@@ -89,8 +89,10 @@ class SuggestRequest:
             check_explained(texts, limits)
         with unprocessable():
             k = body.get("k", 5)
-            name, most = ("max_k", body["max_k"]) if k == AUTO else ("k", k)
-            check_count(most, name, high=limits.k)
+            if k == AUTO:
+                check_count(body["max_k"], "max_k", high=limits.k)
+            else:
+                check_k(k, limits.k)
             query = engine.suggester.query(k, **_query_arguments(body))
         plain = {name: body[name] for name in OPTIONS if name in body}
         key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)

@@ -95,7 +95,9 @@ def known_indicator(tags: Iterable[Iterable[str]], known: Objects, unseen: str) 
     """Return the indicator of tags, with `known` first; `unseen` is as in `Tagger.transform_tags`."""
     indicator = TagCollector.of(tags, known).indicator()
     if unseen == "error" and indicator.shape[1] > len(known):
-        raise ValueError(f"tags must occur in training; got {indicator.shape[1] - len(known)} that do not.")
+        raise ValueError(
+            f"tags must be tags of the model; got {indicator.shape[1] - len(known)} that are not."
+        )
     return indicator if unseen == "add" else indicator[:, : len(known)]
 
 
@@ -151,7 +153,7 @@ class TagIndex:
             raise TypeError(f"{argument} must be a string; got {type(word).__name__}.")
         number = self._find(word)
         if number == UNKNOWN:
-            raise ValueError(f"{argument} must name tags that occur in training; {quoted(word)} does not.")
+            raise ValueError(f"{argument} must name tags of the model; {quoted(word)} is none.")
         if number == SHARED:
             raise ValueError(f"{argument} must name one tag; {quoted(word)} {self.unusable(word)}.")
         return number
@@ -159,7 +161,7 @@ class TagIndex:
     def unusable(self, word: str) -> str:
         """Return why a word does not identify a tag."""
         if self._find(word) == UNKNOWN:
-            return "does not occur in training"
+            return "is no tag of the model"
         first, second = [tag for tag in self.tags if self.name(tag) == word][:2]
         return f"is the name of {quoted(first)} and {quoted(second)}"
 
