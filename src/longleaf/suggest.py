@@ -25,7 +25,7 @@ from longleaf.fusion.explain import fused_explanation, matched_name
 from longleaf.fusion.fusion import Fusion, NameFinder
 from longleaf.io.tag_names import TagNames
 from longleaf.propensity import check_constants
-from longleaf.search.auto_k import DEFAULT_MOST, SEARCHED, cut
+from longleaf.search.auto_k import DEFAULT_MOST, cut, n_searched
 from longleaf.search.rows import RecordRows, features_of
 from longleaf.search.top_k import SEARCHES, TopK, check_threshold, least_scores, resolve_gain
 from longleaf.text.fields import Text, field_texts, joined_text
@@ -232,10 +232,11 @@ class Suggester:
         """
         if not query.auto:
             return self._top_k(X, query, progress)
-        options = {**query.options, "threshold": None}  # what it leaves out tells how many labels to expect
-        wide = query.k if query.groups is not None else max(query.k, SEARCHED)
-        top = self._top_k(X, replace(query, k=wide, options=options), progress)
-        return cut(top, min(query.k, self.model.n_labels_), query.options["threshold"])
+        # what a threshold and groups exclude tells how many labels to expect
+        options = {**query.options, "threshold": None}
+        wide = replace(query, k=n_searched(query.k), options=options, groups=None)
+        most = min(query.k, self.model.n_labels_)
+        return cut(self._top_k(X, wide, progress), most, query.options["threshold"], query.groups)
 
     def _top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None) -> TopK:
         model, groups = self.model, query.groups

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from longleaf.search.auto_k import SEARCHED, best_labels, cut
+from longleaf.search.auto_k import SEARCHED, best_labels, cut, n_searched
 from longleaf.suggest import Suggester
 from tests.helpers.tagging import TAGS, TEXTS, corpus, small
 
@@ -58,6 +58,35 @@ def test_the_cap_holds_and_the_labels_beyond_it_still_count():
     assert sizes(few, many, most=2) == [1, 2]
 
 
+def test_a_larger_limit_changes_only_rows_that_reached_the_smaller_one():
+    rng = np.random.default_rng(1)
+    p = some_probabilities(rng, 400, n_labels=2000)
+    p[:50, :300] = np.maximum(p[:50, :300], 0.6)  # records with hundreds of labels
+    p[200:] *= rng.uniform(0, 0.2, (200, 1)).astype(np.float32)
+    shuffled = rng.permuted(p, axis=1)  # as in an order by gain
+    for rows in (-np.sort(-p), shuffled):
+        limits = (1, 5, 20, 50, 60, 61, 200, 1000, 2000)
+        chosen = [best_labels(rows[:, : n_searched(most)], most=most).sum(axis=1) for most in limits]
+        for most, now, more in zip(limits, chosen, chosen[1:], strict=False):
+            assert (more == now)[now < most].all()
+            assert (more >= now).all()
+        assert (chosen[0] == 0).any()
+        assert chosen[-1].max() > 100
+
+
+def test_many_labels_near_0_do_not_make_a_row_one_with_labels():
+    row = np.full(2000, 0.001)
+    assert sizes(row, most=20) == sizes(row, most=2000) == [0]
+    row[:2] = 0.6
+    assert sizes(row, most=20) == sizes(row, most=2000) == [2]
+
+
+def test_a_row_has_as_many_labels_as_are_likely_beyond_those_searched_at_first():
+    row = np.pad(np.full(150, 0.9), (0, 90))
+    assert sizes(row, most=100) == [100]
+    assert sizes(row, most=200) == [150]
+
+
 def test_pads_do_not_matter():
     rows = np.random.default_rng(0).random((50, 6)) ** 2
     assert sizes(*rows) == sizes(*np.pad(rows, ((0, 0), (0, 30))))
@@ -93,6 +122,15 @@ def test_a_threshold_leaves_labels_out_but_not_their_part_of_the_expected_number
     assert cut(found(row), threshold=0.245).labels[0, :3].tolist() == [0, -1, -1]
     assert cut(found(row), threshold=0.3).labels[0, :3].tolist() == [-1, -1, -1]
     assert cut(found([0.2]), threshold=0.2).labels.tolist() == cut(found([0.2])).labels.tolist()
+
+
+def test_only_the_best_label_of_each_group_is_returned_and_the_others_are_expected_too():
+    groups = np.array([0, 0, 1, 2, 2])
+    top = found([0.9, 0.8, 0.7, 0.1, 0.0], [0.9, 0.35, 0.35, 0.35, 0.3])
+    assert cut(top, groups=groups).labels[:, :3].tolist() == [[0, 2, -1], [0, 2, 3]]
+    assert cut(top, most=1, groups=groups).labels.tolist() == [[0], [0]]
+    likely = cut(found([0.5, 0.9]), threshold=[0.6, 0.6], groups=np.array([0, 0]))
+    assert likely.labels.tolist() == [[1, -1]], "the best label of a group that may be returned"
 
 
 def test_labels_below_a_threshold_of_their_own_leave_no_gap():
@@ -217,11 +255,11 @@ def test_the_search_is_wider_than_the_cap(tagger, monkeypatch):
     suggester = Suggester(tagger.estimator_)
     top_k = suggester.model.top_k
     monkeypatch.setattr(suggester.model, "top_k", watch)
-    monkeypatch.setattr("longleaf.suggest.SEARCHED", 4)
+    monkeypatch.setattr("longleaf.search.auto_k.SEARCHED", 4)
     X = tagger.vectorizer_.transform(TEXTS[:3])
     assert suggester.top_k(X, suggester.query("auto", max_k=2, threshold=0.3)).labels.shape == (3, 2)
     suggester.top_k(X, suggester.query("auto", max_k=5))
-    assert asked == [(4, None), (5, None)], "and without a threshold, which `cut` applies"
+    assert asked == [(4, None), (6, None)], "and without a threshold, which `cut` applies"
 
 
 @pytest.mark.parametrize("options", [{"tail": 1.0}, {"gain": {"duty": 5.0}}, {"never": ["oil"]}, {}])
