@@ -16,7 +16,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count
-from longleaf._validation.numbers import MOST_LABELS
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.row import RowExplanation, explain_row
@@ -30,6 +29,7 @@ from longleaf.search.rows import RecordRows, features_of
 from longleaf.search.top_k import SEARCHES, TopK, check_threshold, least_scores, resolve_gain
 from longleaf.text.fields import Text, field_texts, joined_text
 from longleaf.text.tags import TagIndex, ready_texts
+from longleaf.training.params import MOST_K
 
 MOST_WORDS = 5
 """How many words a suggestion names."""
@@ -71,7 +71,7 @@ class Suggestion:
         return {"score": short(self.score), "probability": short(self.probability)}
 
 
-def check_k(k: object, most: int = MOST_LABELS) -> int:
+def check_k(k: object, most: int = MOST_K) -> int:
     """Return how many tags to suggest, at most ``most``."""
     if isinstance(k, str):
         raise ValueError(f"k must be a whole number or {AUTO!r}; got {k!r:.40}.")
@@ -187,7 +187,7 @@ class Suggester:
         if min_probability is not None:
             options["threshold"] = least_scores(resolved, min_probability, options["threshold"])
         if k == AUTO:
-            most = DEFAULT_MOST if max_k is None else check_count(max_k, "max_k")
+            most = DEFAULT_MOST if max_k is None else check_count(max_k, "max_k", high=MOST_K)
         elif max_k is None:
             most = check_k(k)
         else:
@@ -223,6 +223,10 @@ class Suggester:
         resolved = allowed if resolved is None else resolved * allowed
         return {"gain": resolved}, resolved
 
+    def n_searched(self, query: Query) -> int:
+        """Return how many labels are searched for each row."""
+        return min(n_searched(query.k) if query.auto else query.k, self.model.n_labels_)
+
     def top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None = None) -> TopK:
         """Find the best labels of each row, at most one of a group; as many as are likely, if so asked.
 
@@ -234,7 +238,7 @@ class Suggester:
             return self._top_k(X, query, progress)
         # what a threshold and groups exclude tells how many labels to expect
         options = {**query.options, "threshold": None}
-        wide = replace(query, k=n_searched(query.k), options=options, groups=None)
+        wide = replace(query, k=self.n_searched(query), options=options, groups=None)
         most = min(query.k, self.model.n_labels_)
         return cut(self._top_k(X, wide, progress), most, query.options["threshold"], query.groups)
 

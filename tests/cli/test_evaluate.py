@@ -129,7 +129,10 @@ def test_one_row_is_not_one_rows(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "must_say"),
     [
-        (("-k", "5,automatic"), "whole numbers of at least 1, or auto, as in 1,3,5,auto; got '5,automatic'"),
+        (
+            ("-k", "5,automatic"),
+            "whole numbers from 1 to 1000000, or auto, as in 1,3,5,auto; got '5,automatic'",
+        ),
         (("-k", "auto,0"), "got 'auto,0'"),
         (("-k", ""), "-k must be"),
         (("--max-k", 3), "--max-k needs auto in -k"),

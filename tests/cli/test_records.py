@@ -6,6 +6,7 @@ import json
 import pytest
 
 import longleaf as ll
+from longleaf.suggest import Suggester
 from tests.fusion.test_tagger import NAMES, make_records
 from tests.helpers.commands import complaint, run, run_well
 
@@ -109,6 +110,10 @@ def test_a_weight_changes_no_record_that_is_read_from_standard_input(folder, tmp
         ),
         (["--text", "nope"], "None of the 600 rows could be used"),
         (["--stem", "klingon"], "--stem must list languages of arabic"),
+        (
+            ["--chars", "5,5000"],
+            "--chars must be two integers, 1 <= shortest <= longest <= 20; got (5, 5000)",
+        ),
         (["--chars", "x"], "--chars must be two whole numbers"),
     ],
 )
@@ -134,6 +139,38 @@ def test_predict_k_auto_writes_as_many_tags_as_are_likely(folder, tmp_path):
     assert len(rows) == 63
     assert "tag_1" in rows[0]
     assert "tag_2" not in rows[0]
+
+
+def test_the_largest_k_is_a_million_and_more_than_there_are_tags_returns_them_all(folder):
+    data, n_tags = folder / "dev.jsonl", ll.load(folder / "m.ll").estimator_.n_labels_
+    for command, option in (("predict", "-k"), ("evaluate", "-k"), ("predict", "--max-k")):
+        auto = ["-k", "auto"] if option == "--max-k" else []
+        said = run(command, folder / "m.ll", data, *auto, option, 2_000_000)
+        assert said.status == 2
+        assert "1000000" in said.stderr
+    all_tags = run_well("predict", folder / "m.ll", data, "-k", n_tags)
+    assert run_well("predict", folder / "m.ll", data, "-k", 1_000_000) == all_tags
+    with pytest.raises(ValueError, match="k must be at least 1 and at most 1000000; got 2000000"):
+        ll.load(folder / "m.ll").suggest(["oil"], k=2_000_000)
+
+
+@pytest.mark.parametrize("options", [["-k", 7], ["-k", "auto", "--max-k", 7]])
+def test_batches_have_fewer_rows_where_each_has_more_tags(folder, options, monkeypatch):
+    data = folder / "dev.jsonl"
+    expected = run_well("predict", folder / "m.ll", data, *options)
+    asked = []
+
+    def watch(self, X, *arguments, **options):
+        asked.append(X.shape[0] * self.n_searched(arguments[0]))
+        return top_k(self, X, *arguments, **options)
+
+    top_k = Suggester.top_k
+    monkeypatch.setattr(Suggester, "top_k", watch)
+    monkeypatch.setattr("longleaf.cli._lines.BATCH_SUGGESTIONS", 100)
+    assert run_well("predict", folder / "m.ll", data, *options) == expected
+    assert max(asked) <= 100
+    monkeypatch.setattr("longleaf.cli._lines.BATCH_SUGGESTIONS", 1)
+    assert run_well("predict", folder / "m.ll", data, *options) == expected
 
 
 @pytest.mark.parametrize("k", ["0", "many", "-1", "²", "1.5"])

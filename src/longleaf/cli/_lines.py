@@ -13,6 +13,8 @@ from longleaf.suggest import Query, Suggester, Suggestion, short
 from longleaf.text.fields import Text
 
 BATCH_ROWS = 2048
+BATCH_SUGGESTIONS = 1 << 19
+"""Some hundred megabytes; one row may have more."""
 
 Found = list[list[Suggestion]]
 """The suggestions of each row."""
@@ -65,17 +67,22 @@ class Form(Protocol):
         """Return what is written after the last batch."""
 
 
-def matrix_batches(X: Any) -> Iterator[Batch]:
-    """Split a matrix into batches; its rows have no ids."""
-    n_rows = X.shape[0]
-    for begin in range(0, n_rows, BATCH_ROWS):
-        end = min(begin + BATCH_ROWS, n_rows)
+def most_rows(suggester: Suggester, query: Query) -> int:
+    """Return how many rows a batch may have, so that it does not get too many suggestions."""
+    return max(1, BATCH_SUGGESTIONS // suggester.n_searched(query))
+
+
+def matrix_batches(X: Any, most: int) -> Iterator[Batch]:
+    """Split a matrix into batches of at most so many rows, which have no ids."""
+    n_rows, step = X.shape[0], min(BATCH_ROWS, most)
+    for begin in range(0, n_rows, step):
+        end = min(begin + step, n_rows)
         yield Batch(X[begin:end], range(begin, end), [None] * (end - begin), end / n_rows)
 
 
-def text_batches(reader: TableReader, suggester: Suggester) -> Iterator[Batch]:
-    """Vectorize a table as it is read."""
-    for pairs in record_batches(reader):
+def text_batches(reader: TableReader, suggester: Suggester, most: int) -> Iterator[Batch]:
+    """Vectorize a table as it is read, at most so many rows at once."""
+    for pairs in record_batches(reader, most):
         records, fields = [record for record, _ in pairs], [row for _, row in pairs]
         usable = [place for place, record in enumerate(records) if record.text.strip()]
         texts = [records[place].content(suggester.fields) for place in usable]

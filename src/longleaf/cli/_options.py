@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longleaf._validation.numbers import MOST_LABELS, MOST_THREADS
+from longleaf._validation.numbers import MOST_THREADS
 from longleaf.text.fields import LARGEST_WEIGHT
 from longleaf.training.memory import parse_memory
+from longleaf.training.params import MOST_K
 
 if TYPE_CHECKING:
     from longleaf.estimator import LabelEstimator
@@ -27,8 +28,8 @@ def parse_k(k: str) -> int | str:
     """Parse a number of labels, or auto."""
     if k == "auto":
         return k
-    if not (k.isdecimal() and k.isascii()) or not 1 <= int(k) <= MOST_LABELS:
-        raise typer.BadParameter(f"-k must be a whole number from 1 to {MOST_LABELS}, or auto; got {k!r}.")
+    if not (k.isdecimal() and k.isascii()) or not 1 <= int(k) <= MOST_K:
+        raise typer.BadParameter(f"-k must be a whole number from 1 to {MOST_K}, or auto; got {k!r}.")
     return int(k)
 
 
@@ -279,6 +280,6 @@ def parse_places(text: str) -> tuple[int, ...]:
         places = sorted({int(item) for item in text.split(",")})
     except ValueError:
         places = [0]
-    if places[0] < 1:
-        raise typer.BadParameter(f"-k must be whole numbers of at least 1, as in 1,3,5; got {text!r}.")
+    if not 1 <= places[0] <= places[-1] <= MOST_K:
+        raise typer.BadParameter(f"-k must be whole numbers from 1 to {MOST_K}, as in 1,3,5; got {text!r}.")
     return tuple(places)

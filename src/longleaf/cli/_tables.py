@@ -177,14 +177,17 @@ class DigestedRecords:
         return {"data": found.source, "data_digest": self.digest(), "faults": dict(found.counts)}
 
 
-def record_batches(reader: TableReader) -> Iterator[list[tuple[Record, dict[str, Any]]]]:
-    """Yield batches of some thousand records or some megabytes of text, with all fields of their rows."""
+def record_batches(
+    reader: TableReader, most: int | None = None
+) -> Iterator[list[tuple[Record, dict[str, Any]]]]:
+    """Yield batches of some thousand records (or ``most``) or megabytes of text, with all their fields."""
+    full = BATCH_TEXTS if most is None else min(BATCH_TEXTS, most)
     batch: list[tuple[Record, dict[str, Any]]] = []
     characters = 0
     for record, fields in reader.rows():
         batch.append((record, fields))
         characters += len(record.text)
-        if len(batch) == BATCH_TEXTS or characters >= BATCH_CHARACTERS:
+        if len(batch) == full or characters >= BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
     if batch:

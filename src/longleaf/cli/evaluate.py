@@ -28,6 +28,7 @@ from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.search.top_k import TopK
 from longleaf.suggest import AUTO
 from longleaf.tagger import Tagger, suggester_of
+from longleaf.training.params import MOST_K
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,7 +72,7 @@ class Places(NamedTuple):
             return cls(_options.parse_places(",".join(ranks)) if ranks else (), AUTO in items)
         except typer.BadParameter:
             raise typer.BadParameter(
-                f"-k must be whole numbers of at least 1, or auto, as in 1,3,5,auto; got {text!r}."
+                f"-k must be whole numbers from 1 to {MOST_K}, or auto, as in 1,3,5,auto; got {text!r}."
             ) from None
 
 
@@ -99,6 +100,7 @@ def evaluate(
         typer.Option(
             "--max-k",
             min=1,
+            max=MOST_K,
             metavar="N",
             help=f"Maximum labels per row with auto in -k; default: {DEFAULT_MOST}.",
         ),

@@ -21,6 +21,7 @@ from longleaf.io.streams import read_chunks
 from longleaf.models import load
 from longleaf.tagger import Tagger, suggester_of
 from longleaf.text.fields import field_texts, joined_text
+from longleaf.training.params import MOST_K
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,7 +59,7 @@ def explain(
         ),
     ] = None,
     k: Annotated[
-        int, typer.Option("-k", min=1, metavar="K", help="Number of suggestions without --tag.")
+        int, typer.Option("-k", min=1, max=MOST_K, metavar="K", help="Number of suggestions without --tag.")
     ] = 3,
     tail: _options.Tail = None,
     *,

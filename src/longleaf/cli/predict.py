@@ -14,7 +14,7 @@ from longleaf.cli import _console, _options
 from longleaf.cli._data import check_features_match, check_new_file, check_not_read, load_data
 from longleaf.cli._filters import Filters
 from longleaf.cli._groups import takes
-from longleaf.cli._lines import Written, matrix_batches, text_batches, write_batches
+from longleaf.cli._lines import Written, matrix_batches, most_rows, text_batches, write_batches
 from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._output import STANDARD_OUTPUT, OutputFormat, OutputShape, RowKind
 from longleaf.cli._suggestion_table import SuggestionTable
@@ -34,6 +34,7 @@ from longleaf.models import load
 from longleaf.search.auto_k import DEFAULT_MOST
 from longleaf.suggest import AUTO
 from longleaf.tagger import Tagger, suggester_of
+from longleaf.training.params import MOST_K
 
 
 @takes(names=name_file)
@@ -54,6 +55,7 @@ def predict(
         typer.Option(
             "--max-k",
             min=1,
+            max=MOST_K,
             metavar="N",
             help=f"Maximum labels per row with -k auto; default: {DEFAULT_MOST}.",
         ),
@@ -144,15 +146,16 @@ def predict(
         beam=beam,
         n_jobs=threads,
     )
+    most = most_rows(suggester, query)
     with ExitStack() as stack:
         reader: TableReader | None = None
         if isinstance(loaded, Tagger):
             fields = loaded.fields_ | fields | {"tags": None}
             options = {"strict": strict, "keep_textless": shape.is_table}
             reader = stack.enter_context(open_table(data, fields, **options))
-            batches = text_batches(reader, suggester)
+            batches = text_batches(reader, suggester, most)
         else:
-            batches = matrix_batches(_load_features(data, loaded))
+            batches = matrix_batches(_load_features(data, loaded), most)
         form = shape.form(reader, suggester, query, scores=bool(tail) or gain is not None)
         file, progress = _destination(out, stack)
         written = write_batches(file, form, suggester, batches, query, progress)

@@ -12,6 +12,7 @@ from longleaf._validation.numbers import MOST_THREADS
 from longleaf.cli import _options
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
+from longleaf.training.params import MOST_K
 
 KEY_VARIABLE = "LONGLEAF_API_KEY"
 MISSING = "longleaf serve needs the extra serve, which is not installed: pip install 'longleaf[serve]'."
@@ -80,7 +81,7 @@ def serve(
         int, typer.Option("--max-texts", min=1, metavar="N", help="Maximum texts or vectors per request.")
     ] = 256,
     max_k: Annotated[
-        int, typer.Option("--max-k", min=1, metavar="N", help="Maximum suggestions per text.")
+        int, typer.Option("--max-k", min=1, max=MOST_K, metavar="N", help="Maximum suggestions per text.")
     ] = 100,
     timeout: Annotated[
         float,

@@ -35,7 +35,7 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         if value is not None and not (_is_integer(value) and 1 <= value < 2**31):
             raise ValueError(f"{name} must be None or an integer from 1 to 2**31 - 1; got {value!r:.80}.")
     if parameters["char_ngram_range"] is not None:
-        _check_ngram_range("char_ngram_range", parameters["char_ngram_range"])
+        _check_ngram_range("char_ngram_range", parameters["char_ngram_range"], MOST_CHARACTERS)
         if parameters["analyzer"] != "word":
             raise ValueError(
                 f"char_ngram_range must be None unless analyzer is 'word'; got {parameters['analyzer']!r}."
@@ -50,6 +50,9 @@ def check_parameters(parameters: dict[str, Any]) -> None:
 
 ARRAYS = {"term_bytes": "uint8", "term_offsets": "int64", "idf": "float32"}
 """The arrays of a fitted vectorizer and their dtypes."""
+
+MOST_CHARACTERS = 20
+"""Longest character n-grams beside words; longer ones are hardly ever in two texts, and take much memory."""
 
 MOST_IDF = 1e6
 """Far above the logarithm of any number of texts."""
@@ -86,10 +89,11 @@ def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r:.80}.")
 
 
-def _check_ngram_range(name: str, value: Any) -> None:
+def _check_ngram_range(name: str, value: Any, most: int | None = None) -> None:
     whole = isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_integer, value))
-    if not whole or not 1 <= value[0] <= value[1] < 2**31:
-        raise ValueError(f"{name} must be two integers, 1 <= shortest <= longest; got {value!r:.80}.")
+    if not whole or not 1 <= value[0] <= value[1] <= (most or 2**31 - 1):
+        limit = "" if most is None else f" <= {most}"
+        raise ValueError(f"{name} must be two integers, 1 <= shortest <= longest{limit}; got {value!r:.80}.")
 
 
 def _check_document_frequency(name: str, value: Any) -> None:

@@ -55,10 +55,10 @@ class TextVectorizer(BaseEstimator):  # type: ignore[misc]
     ngram_range : tuple of (int, int), default=(1, 1)
         The minimum and maximum length of n-grams.
     char_ngram_range : tuple of (int, int) or None, default=None
-        In addition to words, the character n-grams of these lengths of the text's words, which single spaces
-        join: they find parts of compounds, inflected forms, and which words are neighbours. Their names have
-        a leading ``~``, which no word has. Those in a single text, or in more than 2 % of the texts (and more
-        than 100), are dropped.
+        In addition to words, the character n-grams of these lengths (at most 20) of the text's words, which
+        single spaces join: they find parts of compounds, inflected forms, and which words are neighbours.
+        Their names have a leading ``~``, which no word has. Those in a single text, or in more than 2 % of
+        the texts (and more than 100), are dropped.
     stem : str, list of str or None, default=None
         In addition to words, their stems in these languages, such as "german" or ["de", "en"], by the
         Snowball algorithms; requires the extra ``stem``. A record's field ``lang`` says its language; without
