@@ -1,7 +1,9 @@
 """Predicting, evaluating and looking at a model from the command line."""
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import longleaf as ll
 from longleaf.propensity import inverse_propensity_from_counts
 from tests.helpers.commands import COMMAND, complaint, fill, run_well
+from tests.helpers.serving import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,30 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait(timeout=60) == 0
+    process.stderr.close()
+
+
+def test_a_terminated_command_leaves_no_file(folder: Path, tmp_path: Path) -> None:
+    rows = [{"text": f"olive oil {number}", "tags": ["oil", "fish"][number % 2]} for number in range(20)]
+    table = tmp_path / "rows.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run_well("train", table, "--trees", 1, "-o", tmp_path / "m.ll")
+    out = tmp_path / "new" / "out.csv"
+    out.parent.mkdir()
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(tmp_path / "m.ll"), "-", "-o", str(out)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    wait_for(lambda: any(path.name != out.name for path in out.parent.iterdir()))
+    time.sleep(0.3)  # the first file only tries whether one can be written
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+    assert list(out.parent.iterdir()) == []
+    assert process.stderr.read() == b""
+    process.stdin.close()
     process.stderr.close()
 
 

@@ -119,7 +119,8 @@ def test_a_bad_file_is_named_and_nothing_is_written(tmp_path: Path, text: str) -
     assert list(tmp_path.iterdir()) == [bad]
 
 
-def test_ctrl_c_leaves_quietly_and_without_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_command_leaves_quietly_and_without_files(tmp_path: Path, number: int, status: int) -> None:
     random = np.random.RandomState(0)
     X = random.rand(1000, 200)
     Y = random.rand(1000, 200) < 0.05
@@ -130,9 +131,9 @@ def test_ctrl_c_leaves_quietly_and_without_files(tmp_path: Path) -> None:
     assert process.stderr is not None
     first_words = process.stderr.readline()  # said when the data are read and training begins
     assert b"1000 rows" in first_words
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert said == b""
     assert [path.name for path in tmp_path.iterdir()] == ["big.txt"]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.core
@@ -29,8 +32,8 @@ from longleaf.cli.train import train
 from longleaf.cli.tune import tune
 from longleaf.cli.update import update
 
-DONE, BAD, INTERRUPTED = 0, 2, 130
-"""Exit status; 130 is what shells expect after Ctrl-C."""
+DONE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
+"""Exit status; 130 is what shells expect after Ctrl-C, and 143 after SIGTERM."""
 
 
 def _with_plain_flags(parameters: list[Any]) -> list[Any]:
@@ -93,11 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="longleaf: %(message)s", level=logging.WARNING)
     try:
         _core.simd()  # rejects an unknown LONGLEAF_SIMD before any work
-        status = app(arguments, standalone_mode=False)
+        with _cleaning_up_when_terminated():
+            status = app(arguments, standalone_mode=False)
         if sys.stdout is not None:  # None if the caller closed it
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except _Terminated:
+        return TERMINATED
     except (BrokenPipeError, SystemExit):  # Typer and Rich exit when a pipe breaks
         _discard_output()  # the reader stopped reading, which is not an error
         return DONE
@@ -106,6 +112,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _report_error(error)
     return status if isinstance(status, int) else DONE
+
+
+class _Terminated(BaseException):
+    """Ends a command that got SIGTERM; unfinished files are removed on the way."""
+
+
+@contextmanager
+def _cleaning_up_when_terminated() -> Iterator[None]:
+    """Raise `_Terminated` on SIGTERM, unless someone else handles it; `serve` replaces this."""
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+    ):
+        yield
+        return
+
+    def terminate(number: int, _: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _report_error(error: Exception) -> int:
