@@ -195,8 +195,12 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
             | {"features": FEATURES, "node_indptr": node_indptr, "node_rows": node_rows}
             | {"positive_factor": none, "c_positive": costs, "c_negative": costs, "row_weight": none}
             | {"first_node": 0, "last_node": tree.n_nodes, "past": none, "loss": 1, "l1": False}
-            | {"tolerance": 0.1, "max_epochs": 2, "threshold": 0.1, "bias": 1.0, "weight_bits": 8}
-            | {"seed": 1, "threads": 1},
+            | {"tolerance": 0.1, "max_epochs": 2, "threshold": 0.1, "bias": 1.0, "margin": 0.0}
+            | {"weight_bits": 8, "seed": 1, "threads": 1},
+        ),
+        "ranked_rows": (
+            _core.ranked_rows,
+            y | {"labels": LABELS, "ranked": np.zeros(2 * ROWS, np.int32)} | shape,
         ),
         "top_k": (
             forest.top_k,

@@ -30,6 +30,7 @@ LEVELS = (
     ("training",),
     ("datasets",),
     ("text",),
+    ("calibration",),
     ("search",),
     ("weights",),
     ("trees",),

@@ -11,9 +11,12 @@ namespace longleaf::python {
 // Holds the arrays of a model alive as long as the native forest borrows them.
 class PyForest {
  public:
-  PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int link);
+  // refined: whether the last of the trees holds the refined classifiers.
+  PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int link,
+           bool refined);
   const Forest& get() const { return *forest_; }
-  // Throws std::invalid_argument, which names the argument, if there is no such tree.
+  // A tree, or the refined classifiers, which follow the last one. Throws std::invalid_argument, which names the
+  // argument, if there is no such tree.
   const Forest::Tree& tree(int64_t t, const char* name) const;
 
  private:

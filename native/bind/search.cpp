@@ -31,22 +31,57 @@ void check_maps(const In<float>& slope, const In<float>& offset, bool may_be_lev
     throw std::invalid_argument("every offset of " + whose + " must be from -1000 to 1000");
 }
 
+// points: the places, then the values there.
+Curve checked_curve(const Optional<double>& points, const char* name, bool may_be_level) {
+  Curve curve;
+  if (!points) return curve;
+  const auto fail = [&](const std::string& what) { throw std::invalid_argument(std::string(name) + " must " + what); };
+  const size_t size = points->shape(0) / 2;
+  if (points->shape(0) != 2 * size || size < 2 || size > size_t(kMostBreaks))
+    fail("have from 2 to " + std::to_string(kMostBreaks) + " places, and as many values");
+  const double *x = points->data(), *y = x + size;
+  for (size_t i = 0; i < size; ++i)
+    if (!(std::fabs(x[i]) <= 1e6 && std::fabs(y[i]) <= 1e6)) fail("hold numbers from -1e6 to 1e6");
+  for (size_t i = 1; i < size; ++i)
+    if (!(x[i] > x[i - 1] && (y[i] > y[i - 1] || (may_be_level && y[i] == y[i - 1])))) fail("rise");
+  curve.size = int(size);
+  std::copy(x, x + size, curve.x.begin());
+  std::copy(y, y + size, curve.y.begin());
+  return curve;
+}
+
+ScoreShape checked_shape(const Optional<double>& evidence, const Optional<double>& result) {
+  const ScoreShape shape(checked_curve(evidence, "map_evidence", true), checked_curve(result, "map_result", false));
+  if (!(shape.knot_step > 1e-9)) throw std::invalid_argument("map_evidence must rise");
+  return shape;
+}
+
+float checked_refined(float refined, const char* name) {
+  if (!(refined >= 0 && refined <= kMostSlope))
+    throw std::invalid_argument(std::string(name) + " must be at least 0 and at most 1000");
+  return refined;
+}
+
 // bounds: null where there is nothing to search.
 ScoreMap checked_score_map(const Forest& forest, const Optional<float>& slope, const Optional<float>& offset,
-                           const Optional<float>* bounds) {
-  if (!slope && !offset && (bounds == nullptr || !*bounds)) return {};
+                           float refined, const ScoreShape& shape, const Optional<float>* bounds) {
+  if (!slope && !offset && (bounds == nullptr || !*bounds)) {
+    if (forest.refined()) throw std::invalid_argument("a model with refined labels must have a score map");
+    return {};
+  }
   if (!slope || !offset || (bounds != nullptr && !*bounds))
     throw std::invalid_argument("a score map must have slopes, offsets and bounds");
   check_size(*slope, forest.labels(), "map_slope");
   check_size(*offset, forest.labels(), "map_offset");
   check_maps(*slope, *offset, false, "the score map");
   if (bounds != nullptr) check_size(**bounds, forest.score_bounds_size(), "map_bounds");
-  return {slope->data(), offset->data(), bounds != nullptr ? (*bounds)->data() : nullptr};
+  return {slope->data(), offset->data(), checked_refined(refined, "map_refined"), &shape,
+          bounds != nullptr ? (*bounds)->data() : nullptr};
 }
 
 Overrides checked_overrides(const Forest& forest, int64_t rows, const Optional<int64_t>& indptr,
                             const Optional<int32_t>& labels, const Optional<float>& slope,
-                            const Optional<float>& offset) {
+                            const Optional<float>& offset, float refined, const ScoreShape& shape) {
   if (!indptr && !labels && !slope && !offset) return {};
   if (!indptr || !labels || !slope || !offset)
     throw std::invalid_argument("overrides must have an indptr, labels, slopes and offsets");
@@ -63,14 +98,23 @@ Overrides checked_overrides(const Forest& forest, int64_t rows, const Optional<i
         throw std::invalid_argument("override_labels must ascend within a row; those of row " + std::to_string(row) +
                                     " do not");
   check_maps(*slope, *offset, true, "the overrides");
-  return {indptr->data(), labels->data(), slope->data(), offset->data()};
+  return {indptr->data(), labels->data(), slope->data(), offset->data(), checked_refined(refined, "override_refined"),
+          &shape};
+}
+
+// Labels without refined classifiers are not nominated, so the number does not matter there.
+int checked_nominees(const Forest& forest, int nominees) {
+  if (nominees < 1) throw std::invalid_argument("nominees must be at least 1");
+  return int(std::min(int64_t(nominees), forest.labels()));
 }
 
 nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data, In<float> row_scale,
                    int k, int beam, bool union_rule, In<float> log_gain, In<float> log_bounds, In<float> log_threshold,
                    float log_floor, int threads, nb::object progress, Optional<float> map_slope,
-                   Optional<float> map_offset, Optional<float> map_bounds, Optional<int64_t> override_indptr,
-                   Optional<int32_t> override_labels, Optional<float> override_slope, Optional<float> override_offset) {
+                   Optional<float> map_offset, float map_refined, int map_nominees, Optional<double> map_evidence,
+                   Optional<double> map_result, Optional<float> map_bounds, Optional<int64_t> override_indptr,
+                   Optional<int32_t> override_labels, Optional<float> override_slope, Optional<float> override_offset,
+                   float override_refined) {
   const CsrView X = csr(indptr, indices, data, forest.get().features());
   const int64_t rows = X.rows;
   check_size(row_scale, rows, "row_scale");
@@ -85,17 +129,20 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   std::vector<float> scores(labels.size()), probabilities(log_gain.shape(0) ? labels.size() : 0);
   std::vector<int64_t> evaluations(static_cast<size_t>(rows));
   auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
-  SearchSettings settings{
-      k,
-      beam,
-      union_rule,
-      threads,
-      given(log_gain),
-      given(log_bounds),
-      given(log_threshold),
-      log_floor,
-      checked_score_map(forest.get(), map_slope, map_offset, &map_bounds),
-      checked_overrides(forest.get(), rows, override_indptr, override_labels, override_slope, override_offset)};
+  const ScoreShape score_shape = checked_shape(map_evidence, map_result);
+  SearchSettings settings{k,
+                          beam,
+                          union_rule,
+                          threads,
+                          given(log_gain),
+                          given(log_bounds),
+                          given(log_threshold),
+                          log_floor,
+                          checked_score_map(forest.get(), map_slope, map_offset, map_refined, score_shape,
+                                            forest.get().refined() ? nullptr : &map_bounds),
+                          checked_overrides(forest.get(), rows, override_indptr, override_labels, override_slope,
+                                            override_offset, override_refined, score_shape)};
+  settings.nominees = checked_nominees(forest.get(), map_nominees);
   if (settings.map)
     settings.log_floor -= rounding(log_floor);  // a tree's own score may round to less than their mean's
   auto search = [&](Work& work) {
@@ -115,23 +162,50 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   return nb::make_tuple(to_numpy(std::move(labels), shape), score, probability, to_numpy(std::move(evaluations)));
 }
 
+void check_pairs(const PyForest& forest, int64_t n_rows, const In<int64_t>& rows, const In<int32_t>& labels) {
+  check_size(rows, int64_t(labels.shape(0)), "rows");
+  check_below(labels, forest.get().labels(), "labels");
+  if (std::any_of(rows.data(), rows.data() + rows.shape(0), [&](int64_t row) { return row < 0 || row >= n_rows; }))
+    throw std::invalid_argument("rows must be at least 0 and below " + std::to_string(n_rows));
+}
+
+nb::tuple py_nominees(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data,
+                      In<float> row_scale, int nominees_per_tree, int threads, Optional<int64_t> override_indptr,
+                      Optional<int32_t> override_labels, Optional<float> override_slope,
+                      Optional<float> override_offset) {
+  if (!forest.get().refined()) throw std::invalid_argument("only refined labels are nominated");
+  if (!forest.get().refined()) throw std::invalid_argument("only refined labels are nominated");
+  const CsrView X = csr(indptr, indices, data, forest.get().features());
+  check_size(row_scale, X.rows, "row_scale");
+  SearchSettings settings;
+  const ScoreShape shape = checked_shape({}, {});
+  settings.threads = threads;
+  settings.nominees = checked_nominees(forest.get(), nominees_per_tree);
+  settings.overrides = checked_overrides(forest.get(), X.rows, override_indptr, override_labels, override_slope,
+                                         override_offset, 0.0f, shape);
+  NomineeLists found;
+  PythonWork().run([&](Work& work) { found = nominees(forest.get(), X, row_scale.data(), settings, work); });
+  return nb::make_tuple(to_numpy(std::move(found.indptr)), to_numpy(std::move(found.labels)),
+                        to_numpy(std::move(found.probabilities)), to_numpy(std::move(found.log_h)));
+}
+
 Out<float> py_probabilities(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data,
                             In<float> row_scale, In<int64_t> rows, In<int32_t> labels, int threads,
-                            Optional<float> map_slope, Optional<float> map_offset, Optional<int64_t> override_indptr,
-                            Optional<int32_t> override_labels, Optional<float> override_slope,
-                            Optional<float> override_offset) {
+                            Optional<float> map_slope, Optional<float> map_offset, float map_refined, int map_nominees,
+                            Optional<double> map_evidence, Optional<double> map_result,
+                            Optional<int64_t> override_indptr, Optional<int32_t> override_labels,
+                            Optional<float> override_slope, Optional<float> override_offset, float override_refined) {
   std::vector<float> out(labels.shape(0));
   const CsrView X = csr(indptr, indices, data, forest.get().features());
   check_size(row_scale, X.rows, "row_scale");
-  check_size(rows, int64_t(labels.shape(0)), "rows");
-  check_below(labels, forest.get().labels(), "labels");
-  if (std::any_of(rows.data(), rows.data() + rows.shape(0), [&](int64_t row) { return row < 0 || row >= X.rows; }))
-    throw std::invalid_argument("rows must be at least 0 and below " + std::to_string(X.rows));
+  check_pairs(forest, X.rows, rows, labels);
   SearchSettings settings;
   settings.threads = threads;
-  settings.map = checked_score_map(forest.get(), map_slope, map_offset, nullptr);
-  settings.overrides =
-      checked_overrides(forest.get(), X.rows, override_indptr, override_labels, override_slope, override_offset);
+  const ScoreShape score_shape = checked_shape(map_evidence, map_result);
+  settings.map = checked_score_map(forest.get(), map_slope, map_offset, map_refined, score_shape, nullptr);
+  settings.overrides = checked_overrides(forest.get(), X.rows, override_indptr, override_labels, override_slope,
+                                         override_offset, override_refined, score_shape);
+  settings.nominees = checked_nominees(forest.get(), map_nominees);
   PythonWork().run([&](Work& work) {
     probabilities(forest.get(), X, row_scale.data(), settings, rows.data(), labels.data(), int64_t(labels.shape(0)),
                   work, out.data());
@@ -139,18 +213,19 @@ Out<float> py_probabilities(const PyForest& forest, In<int64_t> indptr, In<int32
   return to_numpy(std::move(out));
 }
 
-Out<float> py_score_bounds(const PyForest& forest, In<float> log_gain, In<float> slope, In<float> offset) {
+// What the refined labels of the score map say is not needed: it can only lower a score.
+Out<float> py_score_bounds(const PyForest& forest, In<float> log_gain, In<float> slope, In<float> offset,
+                           Optional<double> evidence, Optional<double> result) {
   const int64_t labels = forest.get().labels();
   if (log_gain.shape(0) > 0) check_size(log_gain, labels, "log_gain");
   check_size(slope, labels, "slope");
   check_size(offset, labels, "offset");
   check_maps(slope, offset, false, "the score map");
+  const ScoreShape shape = checked_shape(evidence, result);
+  const ScoreMap map{slope.data(), offset.data(), 0.0f, &shape};
   std::vector<float> bounds;
   run_watched(size_t(labels) * kKnots, [&](Work& work) {
-    work.run([&] {
-      bounds =
-          forest.get().score_bounds(log_gain.shape(0) ? log_gain.data() : nullptr, slope.data(), offset.data(), work);
-    });
+    work.run([&] { bounds = forest.get().score_bounds(log_gain.shape(0) ? log_gain.data() : nullptr, map, work); });
   });
   return to_numpy(std::move(bounds));
 }
@@ -161,8 +236,8 @@ void bind_search(nb::module_& m) {
   nb::class_<PyForest> forest(m, "Forest");
   bind_forest_weights(forest);
   forest
-      .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int>(), "first_child"_a, "label"_a, "weights"_a,
-           "features"_a, "labels"_a, "link"_a)
+      .def(nb::init<nb::list, nb::list, nb::list, int64_t, int64_t, int, bool>(), "first_child"_a, "label"_a,
+           "weights"_a, "features"_a, "labels"_a, "link"_a, "refined"_a = false)
       .def(
           "log_bounds",
           [](const PyForest& f, In<float> log_gain) {
@@ -171,19 +246,28 @@ void bind_search(nb::module_& m) {
             return to_numpy(f.get().log_bounds(log_gain.data()));
           },
           "log_gain"_a.noconvert())
-      .def("score_bounds", &py_score_bounds, "log_gain"_a.noconvert(), "slope"_a.noconvert(), "offset"_a.noconvert())
+      .def("score_bounds", &py_score_bounds, "log_gain"_a.noconvert(), "slope"_a.noconvert(), "offset"_a.noconvert(),
+           "evidence"_a.noconvert() = nb::none(), "result"_a.noconvert() = nb::none())
+      .def("nominees", &py_nominees, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+           "row_scale"_a.noconvert(), nb::kw_only(), "nominees"_a, "threads"_a,
+           "override_indptr"_a.noconvert() = nb::none(), "override_labels"_a.noconvert() = nb::none(),
+           "override_slope"_a.noconvert() = nb::none(), "override_offset"_a.noconvert() = nb::none())
       .def("top_k", &py_top_k, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
            "row_scale"_a.noconvert(), nb::kw_only(), "k"_a, "beam"_a, "union_rule"_a, "log_gain"_a.noconvert(),
            "log_bounds"_a.noconvert(), "log_threshold"_a.noconvert(), "log_floor"_a, "threads"_a,
            "progress"_a.none() = nb::none(), "map_slope"_a.noconvert() = nb::none(),
-           "map_offset"_a.noconvert() = nb::none(), "map_bounds"_a.noconvert() = nb::none(),
-           "override_indptr"_a.noconvert() = nb::none(), "override_labels"_a.noconvert() = nb::none(),
-           "override_slope"_a.noconvert() = nb::none(), "override_offset"_a.noconvert() = nb::none())
+           "map_offset"_a.noconvert() = nb::none(), "map_refined"_a = 0.0f, "map_nominees"_a = 100,
+           "map_evidence"_a.noconvert() = nb::none(), "map_result"_a.noconvert() = nb::none(),
+           "map_bounds"_a.noconvert() = nb::none(), "override_indptr"_a.noconvert() = nb::none(),
+           "override_labels"_a.noconvert() = nb::none(), "override_slope"_a.noconvert() = nb::none(),
+           "override_offset"_a.noconvert() = nb::none(), "override_refined"_a = 0.0f)
       .def("probabilities", &py_probabilities, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
            "row_scale"_a.noconvert(), "rows"_a.noconvert(), "labels"_a.noconvert(), "threads"_a, nb::kw_only(),
-           "map_slope"_a.noconvert() = nb::none(), "map_offset"_a.noconvert() = nb::none(),
+           "map_slope"_a.noconvert() = nb::none(), "map_offset"_a.noconvert() = nb::none(), "map_refined"_a = 0.0f,
+           "map_nominees"_a = 100, "map_evidence"_a.noconvert() = nb::none(), "map_result"_a.noconvert() = nb::none(),
            "override_indptr"_a.noconvert() = nb::none(), "override_labels"_a.noconvert() = nb::none(),
-           "override_slope"_a.noconvert() = nb::none(), "override_offset"_a.noconvert() = nb::none());
+           "override_slope"_a.noconvert() = nb::none(), "override_offset"_a.noconvert() = nb::none(),
+           "override_refined"_a = 0.0f);
 }
 
 }  // namespace longleaf::python

@@ -37,7 +37,7 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
                          In<int32_t> first_child, In<int32_t> label, In<float> c_positive, In<float> c_negative,
                          In<float> row_weight, int32_t first_node, int32_t last_node, const PyForest* initial,
                          int64_t initial_tree, In<float> past, int loss, bool l1, double tolerance, int max_epochs,
-                         float threshold, float bias, int weight_bits, uint64_t seed, int threads,
+                         float threshold, float bias, float margin, int weight_bits, uint64_t seed, int threads,
                          nb::object progress) {
   const auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   const TreeView tree = tree_view(first_child, label);
@@ -67,8 +67,8 @@ nb::tuple py_train_nodes(In<int64_t> indptr, In<int32_t> indices, In<float> data
   TrainReport report;
   PythonWork(std::move(progress)).run([&](Work& work) {
     out = (l1 ? train_l1 : train_nodes)(
-        task, first_node, last_node, {Loss(loss), tolerance, max_epochs, threshold, bias, weight_bits, seed, threads},
-        work, report);
+        task, first_node, last_node,
+        {Loss(loss), tolerance, max_epochs, threshold, bias, margin, weight_bits, seed, threads}, work, report);
   });
   nb::dict facts;
   facts["epochs"] = report.epochs;
@@ -91,7 +91,7 @@ void bind_train(nb::module_& m) {
         "positive_factor"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert(), "c_positive"_a.noconvert(),
         "c_negative"_a.noconvert(), "row_weight"_a.noconvert(), nb::kw_only(), "first_node"_a, "last_node"_a,
         "initial"_a.none() = nb::none(), "initial_tree"_a = 0, "past"_a.noconvert(), "loss"_a, "l1"_a, "tolerance"_a,
-        "max_epochs"_a, "threshold"_a, "bias"_a, "weight_bits"_a, "seed"_a, "threads"_a,
+        "max_epochs"_a, "threshold"_a, "bias"_a, "margin"_a, "weight_bits"_a, "seed"_a, "threads"_a,
         "progress"_a.none() = nb::none());
 }
 

@@ -1,5 +1,6 @@
 // Rows, label centroids, clusters and the rows of nodes, as Python calls for them.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -100,6 +101,22 @@ nb::tuple py_node_rows(In<int64_t> label_indptr, In<int32_t> label_indices, int6
   return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.rows)));
 }
 
+// ranked: rows * ranks, -1 for none.
+nb::tuple py_ranked_rows(In<int64_t> label_indptr, In<int32_t> label_indices, int64_t labels, In<int32_t> ranked,
+                         In<int32_t> first_child, In<int32_t> label) {
+  const CsrView Y = csr(label_indptr, label_indices, nullptr, labels);
+  check_below(label_indices, labels, "label_indices");
+  const auto size = int64_t(ranked.shape(0)), ranks = size / std::max(Y.rows, int64_t(1));
+  check_size(ranked, ranks * Y.rows, "ranked");
+  if (std::any_of(ranked.data(), ranked.data() + size, [&](int32_t one) { return one < -1 || one >= labels; }))
+    throw std::invalid_argument("ranked must hold labels below " + std::to_string(labels) + ", or -1");
+  const TreeView tree = tree_view(first_child, label);
+  NodeRowLists out;
+  run_watched(size_t(size) + label_indices.shape(0),
+              [&](Work& work) { work.run([&] { out = assign_ranked_rows(Y, ranked.data(), ranks, tree, work); }); });
+  return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.rows)));
+}
+
 }  // namespace
 
 void bind_trees(nb::module_& m) {
@@ -111,6 +128,8 @@ void bind_trees(nb::module_& m) {
   m.def("cluster_labels", &py_cluster_labels, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
         "features"_a, nb::kw_only(), "arity"_a, "max_leaf"_a, "max_iterations"_a, "tolerance"_a, "balanced"_a, "seed"_a,
         "threads"_a);
+  m.def("ranked_rows", &py_ranked_rows, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "labels"_a,
+        "ranked"_a.noconvert(), "first_child"_a.noconvert(), "label"_a.noconvert());
   m.def("node_rows", &py_node_rows, "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(), "labels"_a,
         "first_child"_a.noconvert(), "label"_a.noconvert());
 }

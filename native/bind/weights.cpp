@@ -86,7 +86,8 @@ nb::dict to_dict(ChunkArrays arrays) {
   return out;
 }
 
-PyForest::PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int link) {
+PyForest::PyForest(nb::list first_child, nb::list label, nb::list weights, int64_t features, int64_t labels, int link,
+                   bool refined) {
   std::vector<TreeView> trees;
   std::vector<ChunkView> chunks;
   std::vector<int64_t> sizes;
@@ -97,13 +98,13 @@ PyForest::PyForest(nb::list first_child, nb::list label, nb::list weights, int64
     chunks.push_back(view_of(nb::cast<nb::dict>(weights[t]), int64_t(name.shape(0)), features, sizes));
   }
   kept_ = nb::make_tuple(first_child, label, weights);
-  forest_ = std::make_unique<Forest>(std::move(trees), std::move(chunks), std::move(sizes), labels, link);
+  forest_ = std::make_unique<Forest>(std::move(trees), std::move(chunks), std::move(sizes), labels, link, refined);
 }
 
 const Forest::Tree& PyForest::tree(int64_t t, const char* name) const {
-  if (t < 0 || t >= int64_t(forest_->trees().size()))
+  if (t < 0 || t >= int64_t(forest_->trees().size()) + (forest_->refined() != nullptr))
     throw std::invalid_argument(std::string(name) + " must name a tree of the model");
-  return forest_->trees()[size_t(t)];
+  return forest_->tree(t);
 }
 
 namespace {

@@ -69,7 +69,7 @@ Forest::Tree checked_tree(const TreeView& view, const ChunkView& chunks, const i
 }  // namespace
 
 Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
-               int link)
+               int link, bool refined)
     : labels_(labels), features_(chunks.empty() ? 0 : chunks[0].features), link_(link) {
   if (trees.empty()) throw std::invalid_argument("the model is damaged: it must have at least one tree");
   int64_t first_node = 0, first_chunk = 0;
@@ -78,30 +78,46 @@ Forest::Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::
       require(chunks[t].features == features_, "the trees must have the same number of features");
       trees_.push_back(checked_tree(trees[t], chunks[t], &sizes[2 * t], labels, first_node, first_chunk));
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("the model is damaged: in tree" + std::to_string(t) + ", " + error.what() + ".");
+      throw std::invalid_argument("the model is damaged: in " +
+                                  (refined && t + 1 == trees.size() ? "refined" : "tree" + std::to_string(t)) + ", " +
+                                  error.what() + ".");
     }
     first_node += trees[t].nodes;
     first_chunk += chunks[t].chunks;
   }
+  if (!refined) return;
+  if (trees_.size() < 2) throw std::invalid_argument("the model is damaged: it must have at least one tree");
+  refined_ = std::make_unique<Tree>(std::move(trees_.back()));
+  trees_.pop_back();
+  for (size_t t = 0; t < trees_.size(); ++t)
+    singles_.push_back(std::make_unique<Forest>(std::vector{trees[t]}, std::vector{chunks[t]},
+                                                std::vector{sizes[2 * t], sizes[2 * t + 1]}, labels, link, false));
 }
 
 Forest::~Forest() = default;
 
+const Forest::Tree& Forest::tree(int64_t t) const {
+  return size_t(t) < trees_.size() || !refined_ ? trees_.at(size_t(t)) : *refined_;
+}
+
 int64_t Forest::nodes() const { return trees_.back().first_node + trees_.back().view.nodes; }
 
 void Forest::check(int threads, Work& work) const {
-  for (const Tree& tree : trees_)
+  const auto check_all = [&](const Tree& tree) {
     work.for_each(tree.chunks.chunks, threads, [&](int64_t chunk, int) { check_once(tree, chunk); });
+  };
+  std::for_each(trees_.begin(), trees_.end(), check_all);
+  if (refined_) check_all(*refined_);
 }
 
 ChunkEntries Forest::chunk_entries(int64_t t, int64_t chunk) const {
-  const ChunkView& chunks = trees_[size_t(t)].chunks;
+  const ChunkView& chunks = tree(t).chunks;
   check_chunk(chunks, chunk);
   return unpack_chunk(chunks, chunk);
 }
 
 std::vector<float> Forest::node_weights(int64_t t, int32_t node, const int32_t* features, int64_t size) const {
-  const Tree& tree = trees_[size_t(t)];
+  const Tree& tree = this->tree(t);
   const int32_t* chunk = std::upper_bound(tree.chunks.node, tree.chunks.node + tree.chunks.chunks, node) - 1;
   const int64_t c = chunk - tree.chunks.node;
   check_once(tree, c);
@@ -131,8 +147,7 @@ std::vector<float> Forest::log_bounds(const float* log_gain) const {
 
 int64_t Forest::score_bounds_size() const { return (trees_.back().first_chunk + trees_.back().chunks.chunks) * kKnots; }
 
-std::vector<float> Forest::score_bounds(const float* log_gain, const float* slope, const float* offset,
-                                        const Work& work) const {
+std::vector<float> Forest::score_bounds(const float* log_gain, const ScoreMap& map, const Work& work) const {
   std::vector<float> bounds(size_t(score_bounds_size()), kNever);
   const auto row_of = [&](const Tree& tree, int32_t inner) {
     return bounds.data() + (tree.first_chunk + tree.family_chunk[inner]) * kKnots;
@@ -146,7 +161,7 @@ std::vector<float> Forest::score_bounds(const float* log_gain, const float* slop
     const float gain = log_gain ? log_gain[label] : 0.0f;
     if (gain == kNever) continue;
     own.fill(kNever);
-    LabelMap{slope[label], offset[label]}.raise_bounds(gain, own.data());
+    map.of(label).raise_bounds(gain, own.data());
     for (const Tree& tree : trees_)
       if (tree.leaf[label] > 0) raise(row_of(tree, tree.parent[tree.leaf[label]]), own.data());
   }
@@ -156,9 +171,8 @@ std::vector<float> Forest::score_bounds(const float* log_gain, const float* slop
   return bounds;
 }
 
-void family_log_probabilities(const Forest& forest, size_t t, int32_t node, const Query& query, float above,
+void family_log_probabilities(const Forest::Tree& tree, int link, int32_t node, const Query& query, float above,
                               float* value) {
-  const Forest::Tree& tree = forest.trees()[t];
   const ChunkView& w = tree.chunks;
   const int32_t begin = tree.view.first_child[node], end = tree.view.first_child[node + 1];
   const Kernels& k = kernels();
@@ -168,10 +182,10 @@ void family_log_probabilities(const Forest& forest, size_t t, int32_t node, cons
     check_once(tree, c);
     k.add_products(chunk_at(w, c), query, value + (first - begin));
   }
-  if (forest.link() == kLogisticLink)
+  if (link == kLogisticLink)
     k.logistic_log_probability(value, end - begin);
   else
-    k.hinge_log_probability(value, end - begin, forest.link());
+    k.hinge_log_probability(value, end - begin, link);
   for (int32_t i = 0; i < end - begin; ++i) value[i] += above;
 }
 

@@ -36,8 +36,8 @@ inline Query query_of(const CsrView& X, const float* row_scale, int64_t row) {
   return {X.indices + X.indptr[row], X.data + X.indptr[row], X.row_size(row), row_scale[row]};
 }
 
-// log eta of all children of `node` in tree t, whose own is `above`, into value[0 .. children).
-void family_log_probabilities(const Forest& forest, size_t t, int32_t node, const Query& query, float above,
+// log eta of all children of `node`, whose own is `above`, into value[0 .. children).
+void family_log_probabilities(const Forest::Tree& tree, int link, int32_t node, const Query& query, float above,
                               float* value);
 
 }  // namespace longleaf

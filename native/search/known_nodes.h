@@ -34,7 +34,7 @@ class KnownNodes {
     int32_t& place = place_.find(tree.first_node + node, fresh);
     place = int32_t(path_.size());
     path_.resize(path_.size() + size_t(size));
-    family_log_probabilities(*forest_, t, node, query_, above, &path_[size_t(place)]);
+    family_log_probabilities(tree, forest_->link(), node, query_, above, &path_[size_t(place)]);
     return size;
   }
 

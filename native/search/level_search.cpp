@@ -183,7 +183,7 @@ void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
   Row& row = rows_[size_t(visit.row)];
   const int32_t begin = tree.view.first_child[visit.node], end = tree.view.first_child[visit.node + 1];
   value_.resize(size_t(end - begin));
-  family_log_probabilities(forest_, t, visit.node, row.query, visit.value, value_.data());
+  family_log_probabilities(tree, forest_.link(), visit.node, row.query, visit.value, value_.data());
   row.evaluations += end - begin;
   if (several() && tree.has_a_leaf(visit.node)) row.families.push_back(tree.first_node + visit.node);
   const float least = least_of_children(tree, settings_, visit.node, bar_[size_t(visit.row)] - margin_);

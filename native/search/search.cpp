@@ -3,52 +3,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <span>
 
+#include "search/block_search.h"
 #include "search/forest.h"
 #include "search/keys.h"
 #include "search/known_nodes.h"
 #include "search/level_search.h"
-#include "search/row_search.h"
+#include "search/nominees.h"
 
 namespace longleaf {
 
 namespace {
 
-constexpr int64_t kBlock = 512;      // rows searched side by side, each by itself
 constexpr int64_t kTogether = 2048;  // rows searched level by level; more share no more
 constexpr int64_t kAtLeast = 32;     // of them, unless threads would have nothing to do
 
-// The searches of a block of rows, kept by a thread from block to block, and their requests.
-struct BlockSearch {
-  std::vector<RowSearch> searches;
-  std::vector<NodeRequest> requests;
-  std::vector<int32_t> active;
+// How many rows a thread takes at a time.
+int64_t block_size(int64_t rows, int threads, bool together) {
+  const int64_t share = (rows + threads - 1) / threads;
+  return together ? std::clamp(share / 4, std::min(share, kAtLeast), kTogether) : kBlock;
+}
 
-  void run(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
-           std::span<const int64_t> rows, const Answers& answers, const Work& work) {
-    if (searches.size() < rows.size()) searches.resize(rows.size());
-    active.clear();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      searches[i].start(forest, settings, query_of(X, row_scale, rows[i]), settings.overrides.of(rows[i]));
-      active.push_back(int32_t(i));
-    }
-    while (!active.empty()) {
-      work.check();
-      requests.clear();
-      std::erase_if(active, [&](int32_t i) { return !searches[i].advance(i, requests); });
-      std::sort(requests.begin(), requests.end(), [](const NodeRequest& a, const NodeRequest& b) {
-        return a.tree != b.tree ? a.tree < b.tree : a.node != b.node ? a.node < b.node : a.row < b.row;
-      });
-      for (const NodeRequest& request : requests) searches[request.row].evaluate(request.tree, request.node);
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      work.check();
-      searches[i].write(answers, rows[i]);
-    }
-  }
-};
+// Where runs of the same row begin, and the number of pairs: a run shares what was evaluated.
+std::vector<int64_t> runs_of(const int64_t* rows, int64_t pairs) {
+  std::vector<int64_t> run{0};
+  for (int64_t i = 1; i < pairs; ++i)
+    if (rows[i] != rows[i - 1]) run.push_back(i);
+  if (pairs > 0) run.push_back(pairs);
+  return run;
+}
 
 // The probabilities of single labels of a row.
 class RowProbabilities {
@@ -80,16 +66,80 @@ class RowProbabilities {
   std::vector<float> eta_;  // log, per tree
 };
 
-// How many rows a thread takes at a time.
-int64_t block_size(int64_t rows, int threads, bool together) {
-  const int64_t share = (rows + threads - 1) / threads;
-  return together ? std::clamp(share / 4, std::min(share, kAtLeast), kTogether) : kBlock;
+constexpr float kLeast = 1e-30f;  // far below what maps tell apart, and above what a float cannot hold
+
+// log(gain * f) of a nominee.
+float nominee_key(const SearchSettings& settings, const RowOverrides& overrides, const Nominee& nominee) {
+  const float log_probability = std::log(std::max(nominee.probability, kLeast)), gain = settings.gain(nominee.label);
+  const int64_t own = overrides.find(nominee.label);
+  if (own < 0) return label_key(settings, nominee.label, log_probability, nominee.log_h);
+  return gain == kNever ? kNever : overrides.at(own).score(gain, log_probability, nominee.log_h);
+}
+
+// One search per thread.
+std::vector<std::unique_ptr<NomineeSearch>> nominee_searches(const Forest& forest, const SearchSettings& settings,
+                                                             const Work& work) {
+  std::vector<std::unique_ptr<NomineeSearch>> searches(size_t(std::max(1, settings.threads)));
+  for (auto& search : searches) search = std::make_unique<NomineeSearch>(forest, settings, work);
+  return searches;
+}
+
+void top_k_of_nominees(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+                       Work& work, const Answers& answers) {
+  const int64_t size = block_size(X.rows, std::max(1, settings.threads), true);
+  const auto searches = nominee_searches(forest, settings, work);
+  work.for_each((X.rows + size - 1) / size, settings.threads, [&](int64_t block, int thread) {
+    std::vector<int64_t> rows(size_t(std::min(size, X.rows - block * size)));
+    std::iota(rows.begin(), rows.end(), block * size);
+    std::fill_n(answers.evaluations + rows.front(), rows.size(), int64_t(0));
+    searches[thread]->find(X, row_scale, rows, answers.evaluations);
+    BestLabels best;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      work.check();
+      const RowOverrides overrides = settings.overrides.of(rows[i]);
+      best.start(settings);
+      for (const Nominee& one : searches[thread]->of(i)) best.offer(one.label, nominee_key(settings, overrides, one));
+      best.write(answers, rows[i]);
+    }
+    work.add(double(rows.size()) / double(X.rows));
+  });
+}
+
+// pairs: in order of row.
+void probabilities_of_nominees(const Forest& forest, const CsrView& X, const float* row_scale,
+                               const SearchSettings& settings, const int64_t* rows, const int32_t* labels,
+                               const std::vector<int64_t>& run, Work& work, float* out) {
+  const auto runs = int64_t(run.size()) - 1, size = block_size(runs, std::max(1, settings.threads), true);
+  const auto searches = nominee_searches(forest, settings, work);
+  work.for_each(size > 0 ? (runs + size - 1) / size : 0, settings.threads, [&](int64_t block, int thread) {
+    for (int64_t begin = block * size, end; begin < std::min(runs, (block + 1) * size); begin = end) {
+      std::vector<int64_t> wanted;  // runs of rows that ascend and are not far from each other
+      for (end = begin; end < std::min(runs, (block + 1) * size); ++end) {
+        const int64_t row = rows[run[size_t(end)]];
+        if (end > begin && (row <= wanted.back() || row - wanted.front() >= kTogether)) break;
+        wanted.push_back(row);
+      }
+      searches[thread]->find(X, row_scale, wanted, nullptr);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        work.check();
+        const std::span<const Nominee> nominees = searches[thread]->of(i);
+        const RowOverrides overrides = settings.overrides.of(wanted[i]);
+        for (int64_t j = run[size_t(begin) + i]; j < run[size_t(begin) + i + 1]; ++j) {
+          const auto place = std::lower_bound(nominees.begin(), nominees.end(), labels[j],
+                                              [](const Nominee& a, int32_t label) { return a.label < label; });
+          const bool nominated = place != nominees.end() && place->label == labels[j];
+          out[j] = nominated ? float(std::exp(double(nominee_key(settings, overrides, *place)))) : 0.0f;
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
 
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            const Answers& answers) {
+  if (forest.refined() != nullptr) return top_k_of_nominees(forest, X, row_scale, settings, work, answers);
   const int threads = std::max(1, settings.threads);
   const bool together = X.rows > 1 && LevelSearch::serves(forest, settings);
   const int64_t size = block_size(X.rows, threads, together);
@@ -102,20 +152,33 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
     std::span<const int64_t> rows(all.data() + begin, size_t(end - begin));
     std::fill(answers.evaluations + begin, answers.evaluations + end, int64_t(0));
     if (together) rows = searches[thread].run(X, row_scale, rows, answers);
-    for (; !rows.empty(); rows = rows.subspan(std::min(rows.size(), size_t(kBlock))))
-      blocks[thread].run(forest, X, row_scale, settings, rows.first(std::min(rows.size(), size_t(kBlock))), answers,
-                         work);
+    blocks[thread].run(forest, X, row_scale, settings, rows, answers, work);
     work.add(double(end - begin) / double(X.rows));
   });
 }
 
+NomineeLists nominees(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+                      Work& work) {
+  const int64_t size = block_size(X.rows, std::max(1, settings.threads), true);
+  const int64_t blocks = size > 0 ? (X.rows + size - 1) / size : 0;
+  const auto searches = nominee_searches(forest, settings, work);
+  std::vector<NomineeLists> found(static_cast<size_t>(blocks));
+  work.for_each(blocks, settings.threads, [&](int64_t block, int thread) {
+    std::vector<int64_t> rows(size_t(std::min(size, X.rows - block * size)));
+    std::iota(rows.begin(), rows.end(), block * size);
+    searches[thread]->find(X, row_scale, rows, nullptr);
+    for (size_t i = 0; i < rows.size(); ++i) found[size_t(block)].append(searches[thread]->of(i));
+  });
+  NomineeLists all;
+  for (const NomineeLists& lists : found) all.append(lists);
+  return all;
+}
+
 void probabilities(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
                    const int64_t* rows, const int32_t* labels, int64_t pairs, Work& work, float* out) {
-  // runs of the same row share what was evaluated
-  std::vector<int64_t> run{0};
-  for (int64_t i = 1; i < pairs; ++i)
-    if (rows[i] != rows[i - 1]) run.push_back(i);
-  if (pairs > 0) run.push_back(pairs);
+  const std::vector<int64_t> run = runs_of(rows, pairs);
+  if (forest.refined() != nullptr)
+    return probabilities_of_nominees(forest, X, row_scale, settings, rows, labels, run, work, out);
   std::vector<RowProbabilities> searches(size_t(std::max(1, settings.threads)));
   work.for_each(int64_t(run.size()) - 1, settings.threads, [&](int64_t r, int thread) {
     RowProbabilities& search = searches[thread];

@@ -3,11 +3,14 @@
 // top_k() finds, for each row, the k labels of the largest gain times mean probability over the trees: with beam == 0
 // and no union_rule provably those of the model's own scores, and the same bits whatever the number of threads and
 // rows. With a score map the probability is mapped, label by label; overrides are maps of single labels in single rows,
-// which are then scored even where no tree has a leaf for them.
+// which are then scored even where no tree has a leaf for them. A model whose labels have refined classifiers must have
+// a score map; its labels are those that the trees nominate (nominees.cpp), and the others have probability 0.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/base.h"
@@ -25,15 +28,22 @@ inline constexpr int kLogisticLink = 0;
 // each tree is one and that every range lies inside its array; a chunk's contents are checked when first read.
 class Forest {
  public:
-  // sizes: per tree, the lengths of its arrays `words` and `bytes`, without the spare bytes.
+  // sizes: per tree, the lengths of its arrays `words` and `bytes`, without the spare bytes. refined: whether the last
+  // tree is no tree but holds the refined classifiers.
   Forest(std::vector<TreeView> trees, std::vector<ChunkView> chunks, std::vector<int64_t> sizes, int64_t labels,
-         int link);
+         int link, bool refined);
   ~Forest();
   Forest(const Forest&) = delete;
   Forest& operator=(const Forest&) = delete;
 
   struct Tree;  // forest.h
   const std::vector<Tree>& trees() const { return trees_; }
+  // One classifier per label, its leaf; siblings are those whose weights are stored together. Null for none.
+  const Tree* refined() const { return refined_.get(); }
+  // One of the trees by itself; only where there are refined classifiers.
+  const Forest& single(size_t t) const { return *singles_[t]; }
+  // A tree by its number, the refined classifiers by the one after the last.
+  const Tree& tree(int64_t t) const;
   int64_t labels() const { return labels_; }
   int64_t nodes() const;  // of all trees
   int64_t features() const { return features_; }
@@ -47,13 +57,14 @@ class Forest {
   std::vector<float> node_weights(int64_t tree, int32_t node, const int32_t* features, int64_t size) const;
   // Per node of all trees, one after another: the log of the best gain below it. log_gain: per label; null for 1.
   std::vector<float> log_bounds(const float* log_gain) const;
-  // The rows of bounds of a score map for these gains; log_gain, slope, offset: per label, the first null for 1.
-  std::vector<float> score_bounds(const float* log_gain, const float* slope, const float* offset,
-                                  const Work& work) const;
+  // The rows of bounds of a score map for these gains; log_gain: per label, null for 1.
+  std::vector<float> score_bounds(const float* log_gain, const ScoreMap& map, const Work& work) const;
   int64_t score_bounds_size() const;
 
  private:
   std::vector<Tree> trees_;
+  std::unique_ptr<Tree> refined_;
+  std::vector<std::unique_ptr<Forest>> singles_;
   int64_t labels_, features_;
   int link_;
 };
@@ -70,6 +81,7 @@ struct SearchSettings {
 
   ScoreMap map;
   Overrides overrides;
+  int nominees = 100;  // labels that each tree nominates, where labels have refined classifiers
 
   float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
   float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
@@ -83,6 +95,19 @@ struct Answers {
 };
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            const Answers& answers);
+
+// What the trees nominate for each row, and what the refined classifiers say of it.
+struct Nominee;
+struct NomineeLists {
+  std::vector<int64_t> indptr{0};
+  std::vector<int32_t> labels;
+  std::vector<float> probabilities, log_h;
+
+  void append(std::span<const Nominee> row);
+  void append(const NomineeLists& rows);
+};
+NomineeLists nominees(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
+                      Work& work);
 
 // The probability of each given (row, label), the mean over the trees, mapped as settings say; pairs are best given in
 // order of row.

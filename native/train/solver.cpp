@@ -64,8 +64,12 @@ class UnitTrainer {
       while (!is_child(child, unit.families[family])) ++family;
       for (int32_t row : data_.rows.of(unit.families[family])) side_[rows_.place_of(row) * kLanes + lane] = -1.0f;
       const int64_t begin = data_.rows.indptr[child], end = data_.rows.indptr[child + 1];
-      for (int64_t j = begin; j < end; ++j)
-        side_[rows_.place_of(data_.rows.rows[j]) * kLanes + lane] = data_.rows.factor ? data_.rows.factor[j] : 1.0f;
+      for (int64_t j = begin; j < end; ++j) {
+        const int32_t row = data_.rows.rows[j];
+        if (!rows_.has(row)) continue;
+        float& side = side_[rows_.place_of(row) * kLanes + lane];
+        if (side < 0) side = data_.rows.factor ? data_.rows.factor[j] : 1.0f;
+      }
       c_positive_[lane] = data_.c_positive[child];
       c_negative_[lane] = data_.c_negative[child];
     }
@@ -171,6 +175,7 @@ class UnitTrainer {
     alignas(32) float margin[kLanes], delta[kLanes];
     const size_t visits = order.size();
     const float bias_value = rows_.bias_value();
+    const float start = data_.initial ? 0.0f : settings_.margin;
     for (size_t j = 0; j < visits; ++j) {
       work_.check();
       const size_t i = size_t(order[j]);
@@ -180,7 +185,8 @@ class UnitTrainer {
       k.lane_margins(x, weights_.data(), margin);
       float* moved = &moved_[i * kLanes];
       const float lone_square = rows_.lone_square(i);
-      for (int lane = 0; lane < kLanes; ++lane) margin[lane] += bias_value * bias_[lane] + lone_square * moved[lane];
+      for (int lane = 0; lane < kLanes; ++lane)
+        margin[lane] += start + bias_value * bias_[lane] + lone_square * moved[lane];
       if (data_.initial)
         for (int lane = 0; lane < kLanes; ++lane) margin[lane] += start_[i * kLanes + lane];
       const float weight = data_.row_weight ? data_.row_weight[rows_.original(i)] : 1.0f;
@@ -293,7 +299,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
   const ChunkPlan plan(data.tree, first_node, last_node);
   std::vector<ChunkEntries> chunks(size_t(plan.last_chunk - plan.first_chunk));
   std::vector<PackedChunk> packed(chunks.size());
-  std::vector<float> bias(size_t(last_node - first_node), 0.0f);
+  std::vector<float> bias(size_t(last_node - first_node), settings.margin);
   const ChunkView* initial = data.initial;
   if (initial) std::copy(initial->bias + first_node, initial->bias + last_node, bias.begin());
   double total = 0;
@@ -304,7 +310,7 @@ ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t la
     auto& trainer = trainers[thread];
     if (!trainer) trainer = std::make_unique<UnitTrainer>(data, settings, plan, work);
     const Unit& unit = units[index];
-    if (unit.cost > 0 || !initial) trainer->train(unit, chunks, bias, reports[thread]);
+    if (unit.cost > 0) trainer->train(unit, chunks, bias, reports[thread]);
     for (int32_t c : plan.chunks_of(unit.nodes)) {
       ChunkEntries& entries = chunks[size_t(c - plan.first_chunk)];
       PackedChunk& chunk = packed[size_t(c - plan.first_chunk)];

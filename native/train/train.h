@@ -23,6 +23,7 @@ struct TrainSettings {
   int max_epochs = 100;
   float threshold = 0.1f;  // weights of smaller magnitude are dropped
   float bias = 1.0f;       // the value of the bias feature; 0 for none
+  float margin = 0.0f;     // a margin that every row starts from, unless there are initial weights
   int weight_bits = 8;
   uint64_t seed = 0;
   int threads = 1;
@@ -56,8 +57,8 @@ struct TrainingUnits {
 };
 TrainingUnits training_units(const TreeView& tree, const NodeRows& rows);
 
-// Trains the classifiers of the nodes [first_node, last_node), whole units, each on the rows of its parent; returns the
-// chunks of these nodes, and their biases.
+// Trains the classifiers of the nodes [first_node, last_node), whole units, each on the rows of its parent: those that
+// the node has, too, are positive. Returns the chunks of these nodes, and their biases.
 ChunkArrays train_nodes(const TrainingData& data, int32_t first_node, int32_t last_node, const TrainSettings& settings,
                         Work& work, TrainReport& report);
 

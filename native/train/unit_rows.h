@@ -18,6 +18,7 @@ class UnitRows {
 
   size_t size() const { return rows_.size(); }
   int32_t original(size_t i) const { return rows_[i]; }
+  bool has(int32_t original) const { return local_row_[original] >= 0; }
   size_t place_of(int32_t original) const { return size_t(local_row_[original]); }
   LocalRow row(size_t i) const {
     return {feature_.data() + indptr_[i], value_.data() + indptr_[i], indptr_[i + 1] - indptr_[i]};

@@ -57,6 +57,12 @@ struct NodeRowLists {
 // labels: rows to labels; those in no leaf of the tree are ignored.
 NodeRowLists assign_rows(const CsrView& labels, const TreeView& tree, const Work& work);
 
+// The rows that train refined labels. The tree's root has groups, these the labels; a group's rows are those that hold
+// one of its labels or rank it, a label's those that hold it, the root has none.
+// ranked: `ranks` labels per row, -1 for none; labels without a leaf are ignored.
+NodeRowLists assign_ranked_rows(const CsrView& labels, const int32_t* ranked, int64_t ranks, const TreeView& tree,
+                                const Work& work);
+
 struct NodeRows {
   const int64_t* indptr = nullptr;
   const int32_t* rows = nullptr;

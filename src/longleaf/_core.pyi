@@ -86,6 +86,14 @@ def cluster_labels(
     seed: int,
     threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
+def ranked_rows(
+    label_indptr: NDArray[np.int64],
+    label_indices: NDArray[np.int32],
+    labels: int,
+    ranked: NDArray[np.int32],
+    first_child: NDArray[np.int32],
+    label: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
 def node_rows(
     label_indptr: NDArray[np.int64],
     label_indices: NDArray[np.int32],
@@ -122,6 +130,7 @@ def train_nodes(
     max_epochs: int,
     threshold: float,
     bias: float,
+    margin: float,
     weight_bits: int,
     seed: int,
     threads: int,
@@ -216,6 +225,7 @@ class Forest:
         features: int,
         labels: int,
         link: int,
+        refined: bool = False,
     ) -> None: ...
     def regroup_chunks(
         self,
@@ -233,8 +243,27 @@ class Forest:
     def node_weights(self, tree: int, node: int, features: NDArray[np.int32]) -> NDArray[np.float32]: ...
     def log_bounds(self, log_gain: NDArray[np.float32]) -> NDArray[np.float32]: ...
     def score_bounds(
-        self, log_gain: NDArray[np.float32], slope: NDArray[np.float32], offset: NDArray[np.float32]
+        self,
+        log_gain: NDArray[np.float32],
+        slope: NDArray[np.float32],
+        offset: NDArray[np.float32],
+        evidence: NDArray[np.float64] | None = None,
+        result: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float32]: ...
+    def nominees(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        *,
+        nominees: int,
+        threads: int,
+        override_indptr: NDArray[np.int64] | None = None,
+        override_labels: NDArray[np.int32] | None = None,
+        override_slope: NDArray[np.float32] | None = None,
+        override_offset: NDArray[np.float32] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]: ...
     def top_k(
         self,
         indptr: NDArray[np.int64],
@@ -253,11 +282,16 @@ class Forest:
         progress: Callable[[float], None] | None = None,
         map_slope: NDArray[np.float32] | None = None,
         map_offset: NDArray[np.float32] | None = None,
+        map_refined: float = 0.0,
+        map_nominees: int = 100,
+        map_evidence: NDArray[np.float64] | None = None,
+        map_result: NDArray[np.float64] | None = None,
         map_bounds: NDArray[np.float32] | None = None,
         override_indptr: NDArray[np.int64] | None = None,
         override_labels: NDArray[np.int32] | None = None,
         override_slope: NDArray[np.float32] | None = None,
         override_offset: NDArray[np.float32] | None = None,
+        override_refined: float = 0.0,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]: ...
     def probabilities(
         self,
@@ -271,10 +305,15 @@ class Forest:
         *,
         map_slope: NDArray[np.float32] | None = None,
         map_offset: NDArray[np.float32] | None = None,
+        map_refined: float = 0.0,
+        map_nominees: int = 100,
+        map_evidence: NDArray[np.float64] | None = None,
+        map_result: NDArray[np.float64] | None = None,
         override_indptr: NDArray[np.int64] | None = None,
         override_labels: NDArray[np.int32] | None = None,
         override_slope: NDArray[np.float32] | None = None,
         override_offset: NDArray[np.float32] | None = None,
+        override_refined: float = 0.0,
     ) -> NDArray[np.float32]: ...
 
 class Vocabulary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,21 +25,24 @@ from longleaf._validation import (
     check_threads,
     is_label_lists,
 )
+from longleaf.calibration import CANDIDATES, Calibration, fit_calibration
 from longleaf.io import storage
 from longleaf.io._schema import Check, Object, anything, check_saved
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
+from longleaf.search.candidates import Candidates
 from longleaf.search.prepared import PreparedTrees
 from longleaf.search.rows import features_of, overrides_of
-from longleaf.search.score_map import MapArguments, OverrideArguments, Overrides, ScoreMap
+from longleaf.search.score_map import NOMINEES, MapArguments, OverrideArguments, Overrides, ScoreMap
 from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
 from longleaf.training.checkpoint import StrPath
-from longleaf.training.data import DataSizes
-from longleaf.training.job import Trained, TrainingJob, TreeSource
+from longleaf.training.data import DataSizes, TrainingData, held_out_rows, is_trained_twice
+from longleaf.training.job import Refining, Trained, TrainingJob, TreeSource
 from longleaf.training.params import CHECKS, STORED
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
-from longleaf.training.run import run
+from longleaf.training.run import first_of_two, run, second_of_two
 from longleaf.training.solver import SolverSettings, link_of
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import WeightedTree
 from longleaf.weights.files import attributes_from, meta_schema, params_from, plain, to_arrays
 
 _SOLVER = ("tolerance", "max_epochs", "threshold", "bias", "weight_bits")
@@ -67,8 +71,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         The names of the columns, if ``X`` was a table that has names.
     origin_ : dict
         Where the model came from: settings, version, digest of the data.
-    score_map_ : ScoreMap or None
-        What becomes of the trees' probability of each label; None: nothing.
+    refined_ : WeightedTree or None
+        The refined classifiers of the labels, as leaves; None if labels are not refined.
+    calibration_ : Calibration or None
+        What makes probabilities of what trees and refined classifiers say; None: the trees' are returned.
     training_ : list of dict
         Per tree, what the training took. A loaded model does not have it.
     """
@@ -81,6 +87,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     n_trees: int = 1
     C_scale: str | None = None
 
+    refined_: WeightedTree | None = None
+    calibration_: Calibration | None = None
     score_map_: ScoreMap | None = None
     trees_: list[LabelTree]
     weights_: list[_core.WeightArrays]
@@ -160,11 +168,33 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         client : dask.distributed.Client, optional
             Train on its workers, to the same bits: `longleaf.distributed.fit`. ``n_jobs`` is not used then.
         """
+        options: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
+        options |= {"memory": memory, "scratch": scratch, "client": client}
+        return self._fit(X, y, sample_weight, calibrate=True, **options)
+
+    def _fit(
+        self,
+        X: Any,
+        y: LabelsLike,
+        sample_weight: npt.ArrayLike | None,
+        *,
+        calibrate: bool,
+        refine: bool = True,
+        progress: Callable[[float], None] | None = None,
+        checkpoint: StrPath | None = None,
+        memory: str | int | None = None,
+        scratch: StrPath | None = None,
+        client: Any = None,
+    ) -> Self:
+        """Train; without ``calibrate`` a caller that has rows of its own does the rest.
+
+        Without ``refine`` labels are not refined, whatever the parameters say: a caller has too few rows.
+        """
         if client is not None:
             if checkpoint is not None or memory is not None:
                 raise ValueError("checkpoint and memory must be None with client: Dask sees to both.")
             return self._fit_on_cluster(X, y, sample_weight, client=client, progress=progress)
-        job = self._job()
+        job = self._job() if refine else replace(self._job(), refining=None)
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.trains_by_units:
                 kind = type(self).__name__
@@ -176,8 +206,30 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         data = job.check(X, y, sample_weight)
         options: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
+        options |= {"memory": memory, "scratch": scratch}
         self._begin(X)
-        return self._take(run(job, data, data.sizes(), **options, memory=memory, scratch=scratch))
+        if job.refining is None or not calibrate:
+            return self._take(run(job, data, data.sizes(), **options))
+        held = held_out_rows(data.labels, self.random_state)
+        if not held.any():  # too few rows to fit what refined labels count
+            return self._take(run(replace(job, refining=None), data, data.sizes(), **options))
+        return self._fit_and_calibrate(job, data, held, options)
+
+    def _fit_and_calibrate(
+        self, job: TrainingJob, data: TrainingData, held: npt.NDArray[np.bool_], options: dict[str, Any]
+    ) -> Self:
+        """Keep some rows from the training, and calibrate on them."""
+        known, twice = data.without(held), is_trained_twice(len(held))
+        self._take(run(job, known, known.sizes(), **(first_of_two(options) if twice else options)))
+        aside = np.flatnonzero(held)
+        calibration = fit_calibration(self._candidates(data.rows.take(aside)), data.labels[aside])
+        if twice:
+            self._take(run(job, data, data.sizes(), **second_of_two(options)))
+        self.calibration_ = calibration
+        sizes = data.sizes()
+        self.feature_mass_ = sizes.feature_mass
+        self._note_data(sizes.label_counts, sizes.n_rows)
+        return self
 
     def _fit_on_cluster(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Self:
         """Train on Dask; the parameters are those of `longleaf.distributed.fit`."""
@@ -209,7 +261,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             n_trees=int(self.n_trees),
             random_state=self.random_state,
             threads=check_threads(self.n_jobs),
+            refining=self._refining(),
         )
+
+    def _refining(self) -> Refining | None:
+        """Say how labels are refined, if they are."""
+        return None
 
     def _solver_settings(self) -> SolverSettings:
         """Check all parameters that do not depend on the kind of trees; return those of the solver."""
@@ -231,7 +288,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any | None) -> None:
         """Drop the old model, so that a training that fails leaves none, and note the columns of a table."""
-        for name in ("_prepared", "trees_", "weights_", "feature_names_in_", "score_map_"):
+        fitted = ("trees_", "weights_", "refined_", "calibration_", "score_map_", "feature_names_in_")
+        for name in ("_prepared", *fitted):
             self.__dict__.pop(name, None)
         if X is not None:
             validate_data(self, X, skip_check_array=True)
@@ -243,6 +301,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         self.label_counts_, self.feature_mass_ = sizes.label_counts, sizes.feature_mass
         self.origin_ = {"longleaf": __version__, "settings": self._plain_params()}
         self.trees_, self.weights_, self.training_ = trained.trees, trained.weights, trained.facts
+        self.refined_ = trained.refined
+        self.__dict__.pop("_prepared", None)
         self._prepare()  # now, so that asking leaves the model as it is
         return self
 
@@ -297,21 +357,50 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         k = check_count(self.k if k is None else k, "k")
         check_choice(search, "search", SEARCHES)
         check_choice(ensemble, "ensemble", ENSEMBLES)
-        rows = self._check_rows(X)
+        return self._search(
+            self._check_rows(X),
+            k,
+            overrides_of(X),
+            tail=tail,
+            gain=gain,
+            propensity=propensity,
+            beam=check_count(beam, "beam") if search == "beam" else 0,
+            ensemble=ensemble,
+            threshold=threshold,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+
+    def _search(
+        self,
+        rows: Rows,
+        k: int,
+        overrides: Overrides | None = None,
+        *,
+        tail: float | None = None,
+        gain: npt.ArrayLike | None = None,
+        propensity: tuple[float, float] | None = None,
+        beam: int = 0,
+        ensemble: str = "mean",
+        threshold: float | npt.ArrayLike | None = None,
+        n_jobs: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> TopK:
+        """Find the best labels of checked rows; a beam of 0 is exact search."""
         if rows.n_rows * k > MOST_CELLS:
             raise ValueError(
                 f"k times the number of rows must be at most {MOST_CELLS}; got {k} and {rows.n_rows}."
             )
         trees = self._prepare()
         constants = check_constants(self.propensity if propensity is None else propensity)
-        score_map, own_maps = self._maps(overrides_of(X), rows.n_rows)
+        score_map, own_maps = self._maps(overrides, rows.n_rows)
         bounds = trees.bounds(self.label_counts_, self.n_rows_, tail, gain, constants, score_map)
         thresholds, floor = log_threshold(threshold, self.n_labels_)
         found = trees.forest.top_k(
             *rows.csr,
             rows.scale,
             k=k,
-            beam=check_count(beam, "beam") if search == "beam" else 0,
+            beam=beam,
             union_rule=ensemble == "union",
             log_threshold=thresholds,
             log_floor=floor,
@@ -324,7 +413,11 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def has_leaf(self, label: int) -> bool:
         """Return whether some tree has a leaf for a label; one that training never saw mostly has none."""
-        return any((tree.label == label).any() for tree in self.trees_)
+        return bool(self.has_leaves()[label])
+
+    def has_leaves(self) -> npt.NDArray[np.bool_]:
+        """Return `has_leaf` of all labels."""
+        return self._prepare().has_leaves
 
     def probability(self, X: Any, rows: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Return the probability of each (row, label) pair.
@@ -473,7 +566,9 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         }
         if hasattr(self, "feature_names_in_"):
             meta["feature_names"] = self.feature_names_in_.tolist()
-        arrays = to_arrays(self.label_counts_, self.trees_, self.weights_)
+        arrays = to_arrays(self.label_counts_, self.trees_, self.weights_, self.refined_)
+        if self.calibration_ is not None:
+            arrays |= {f"calibration/{name}": array for name, array in self.calibration_.state().items()}
         if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
             arrays["feature_mass"] = self.feature_mass_
         return check_saved(meta, self._schema()), arrays
@@ -488,6 +583,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             params["tree"] = trees[0] if len(trees) == 1 else trees
         model = cls(**params)
         model.__dict__.update(attributes)
+        if calibration := folder.part("calibration"):
+            model.calibration_ = Calibration.from_state(calibration, f"{folder.place}calibration/")
         model._prepare()
         return model
 
@@ -508,14 +605,40 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     def _plain_params(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
+    def _candidates(self, rows: Rows, overrides: Overrides | None = None, k: int = CANDIDATES) -> Candidates:
+        """Return what a map is fitted on: the best labels of rows by the trees, and those with overrides."""
+        if self.refined_ is not None:
+            own: dict[str, Any] = {} if overrides is None else dict(overrides.arguments)
+            own.pop("override_refined", None)
+            indptr, labels, probability, log_h = self._prepare().forest.nominees(
+                *rows.csr, rows.scale, nominees=NOMINEES, threads=check_threads(self.n_jobs), **own
+            )
+            row = np.repeat(np.arange(rows.n_rows), np.diff(indptr))
+            return Candidates(row, labels.astype(np.int64), probability, log_h, True)
+        top = self._search(rows, k)
+        row, place = np.nonzero(top.labels >= 0)
+        pairs = row * np.int64(self.n_labels_) + top.labels[row, place]
+        if overrides is not None:
+            pairs = np.append(pairs, overrides.rows * np.int64(self.n_labels_) + overrides.labels)
+        row, label = np.divmod(np.unique(pairs), np.int64(self.n_labels_))
+        probability = self._probabilities(rows, None, row, label)
+        return Candidates(row, label, probability, np.zeros(len(row), np.float32), False)
+
+    def _score_map(self) -> ScoreMap | None:
+        """Return the map of each label, if there is one: the caller's own, or that of the calibration."""
+        if self.score_map_ is None and self.calibration_ is not None:
+            self.score_map_ = self.calibration_.score_map(self.n_labels_)
+        return None if self.score_map_ is None else self.score_map_.check(self.n_labels_)
+
     def _maps(self, overrides: Overrides | None, n_rows: int) -> tuple[ScoreMap | None, OverrideArguments]:
         """Check the map of each label, and those of single labels in single rows."""
-        score_map = None if self.score_map_ is None else self.score_map_.check(self.n_labels_)
+        score_map = self._score_map()
         return score_map, {} if overrides is None else overrides.check(n_rows, self.n_labels_).arguments
 
     def _note_data(self, label_counts: npt.NDArray[np.int64], n_rows: int) -> None:
         """Note how often labels occur, in how many rows, where the model was trained on other rows."""
         self.label_counts_, self.n_rows_, self.n_labels_ = label_counts, n_rows, len(label_counts)
+        self.score_map_ = None
         self.__dict__.pop("_prepared", None)
         self._prepare()
 
@@ -542,7 +665,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         prepared: PreparedTrees | None = self.__dict__.get("_prepared")
         if prepared is None:
             prepared = self.__dict__["_prepared"] = PreparedTrees(
-                self.trees_, self.weights_, self.n_features_in_, self.n_labels_, self._link
+                self.trees_,
+                self.weights_,
+                self.n_features_in_,
+                self.n_labels_,
+                self._link,
+                self.refined_,
             )
         return prepared
 

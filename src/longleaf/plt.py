@@ -18,29 +18,33 @@ from longleaf._validation import (
     LabelsLike,
     check_choice,
     check_count,
+    check_flag,
     check_labels,
     check_threads,
     is_label_lists,
 )
 from longleaf._validation.numbers import MOST_ROWS
 from longleaf.estimator import LabelEstimator
-from longleaf.learning.placement import WeightedTree
+from longleaf.learning.refined import learn_refined, relearn_refined
 from longleaf.learning.update import UpdateBatch, forget, learn, relearn
 from longleaf.presets import preset
+from longleaf.propensity import check_constants, inverse_propensity_from_counts
 from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.training.data import DataSizes, TrainingData, check_row_weight, feature_mass
-from longleaf.training.job import TreeSource
+from longleaf.training.job import Refining, TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, PROPENSITY
+from longleaf.training.refined import refined_settings
 from longleaf.training.solver import SolverSettings
 from longleaf.training.store import Facts
 from longleaf.trees.clustering import CLUSTERED, ClusterSettings
 from longleaf.trees.clustering import TREES as TREES
 from longleaf.trees.label_tree import LabelTree
-from longleaf.weights.chunks import weight_bits_of
+from longleaf.weights.chunks import WeightedTree, weight_bits_of
 from longleaf.weights.files import MOST_MASS
 
 Ints = npt.NDArray[np.int64]
 Step = Callable[[WeightedTree, int], tuple[WeightedTree, Facts]]
+RefinedStep = Callable[[WeightedTree, WeightedTree, SolverSettings, int], WeightedTree]
 
 
 class PLT(LabelEstimator):
@@ -92,6 +96,10 @@ class PLT(LabelEstimator):
         Squared-hinge margins ``s`` become probabilities as ``exp(-max(0, 1 - s)**hinge_power)``. The
         paper's code (napkinXC) has 2; 3 ranks better, above all with gains
         (``docs/experiments/2026-11-performance.md``).
+    refine : bool
+        Whether every label gets one more classifier, trained on its rows and on those mistaken for them,
+        and probabilities are calibrated on rows kept from training (a tenth, at most 1,500). Fewer than 500
+        rows are too few for it: such a model has its trees alone (``docs/explanation/refined.md``).
     propensity : (A, B)
         The constants of the propensity model, for ``tail`` and for ``positive_weight="propensity"``.
     k : int
@@ -149,6 +157,7 @@ class PLT(LabelEstimator):
         C_scale: str | None = None,
         weight_bits: int = 8,
         hinge_power: int = 3,
+        refine: bool = True,
         propensity: tuple[float, float] = (0.55, 1.5),
         k: int = 5,
         random_state: Any = None,
@@ -175,6 +184,7 @@ class PLT(LabelEstimator):
         self.max_leaf = max_leaf
         self.tree = tree
         self.C_scale = C_scale
+        self.refine = refine
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -187,6 +197,16 @@ class PLT(LabelEstimator):
     def _weigh(self, settings: SolverSettings, sizes: DataSizes) -> SolverSettings:
         weights = self._inverse_propensities(sizes) if self.positive_weight == PROPENSITY else None
         return replace(settings, label_inverse_propensity=weights)
+
+    def _refining(self) -> Refining | None:
+        if not check_flag(self.refine, "refine"):
+            return None
+        return Refining(lambda sizes: self._refined_settings(sizes.label_counts, sizes.n_rows), self._link)
+
+    def _refined_settings(self, label_counts: Ints, n_rows: int) -> SolverSettings:
+        a, b = check_constants(self.propensity)
+        inverse = inverse_propensity_from_counts(label_counts, n_rows, a=a, b=b)
+        return refined_settings(self._solver_settings(), label_counts, inverse)
 
     def _tree_source(self) -> TreeSource:
         if not isinstance(self.tree, str):
@@ -237,7 +257,12 @@ class PLT(LabelEstimator):
         mass = None if known is None else np.minimum(known + feature_mass(data.rows), MOST_MASS)
         n_rows = min(self.n_rows_ + data.rows.n_rows, MOST_ROWS)
         batch = self._batch(data, np.minimum(counts, n_rows), mass, n_rows)
-        self._take_in(batch, lambda weighted, seed: learn(weighted, batch, seed), progress)
+        self._take_in(
+            batch,
+            lambda weighted, seed: learn(weighted, batch, seed),
+            lambda refined, first, *how: learn_refined(refined, first, batch, *how),
+            progress,
+        )
         return self
 
     def refit(
@@ -266,7 +291,12 @@ class PLT(LabelEstimator):
         chosen = np.arange(n_labels) if labels is None else _check_label_numbers(labels, n_labels)
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         batch = self._batch(data, counts, feature_mass(data.rows), data.rows.n_rows)
-        self._take_in(batch, lambda weighted, seed: relearn(weighted, chosen, batch, seed), progress)
+        self._take_in(
+            batch,
+            lambda weighted, seed: relearn(weighted, chosen, batch, seed),
+            lambda refined, first, *how: relearn_refined(refined, first, chosen, batch, *how),
+            progress,
+        )
         return self
 
     def add_labels(self, n: int, X: Any = None, y: LabelsLike = None, **options: Any) -> Ints:
@@ -290,7 +320,7 @@ class PLT(LabelEstimator):
             raise ValueError("X and y must be given together.")
         first, width = self.n_labels_, self.n_labels_ + n
         if X is None:
-            self._note_counts(np.append(self.label_counts_, np.zeros(n, np.int64)))
+            self._note_data(np.append(self.label_counts_, np.zeros(n, np.int64)), self.n_rows_)
         else:
             self.partial_fit(X, check_labels(y, width, name="y"), **options)
         return np.arange(first, width)
@@ -310,13 +340,15 @@ class PLT(LabelEstimator):
         gone = _check_label_numbers(labels, self.n_labels_)
         size, threads = self.n_features_in_, check_threads(self.n_jobs)
         trees = [forget(weighted, gone, size, threads) for weighted in self._check_some_stay(gone)]
+        refined = None if self.refined_ is None else forget(self.refined_, gone, size, threads)
         counts = np.array(self.label_counts_)
         counts[gone] = 0
         self.trees_, self.weights_ = (
             [weighted.tree for weighted in trees],
             [weighted.weights for weighted in trees],
         )
-        self._note_counts(counts)
+        self.refined_ = refined
+        self._note_data(counts, self.n_rows_)
         return self
 
     def _check_some_stay(self, gone: Ints) -> list[WeightedTree]:
@@ -363,8 +395,14 @@ class PLT(LabelEstimator):
             check_count(self.max_leaf, "max_leaf") if isinstance(self.tree, str) else None,
         )
 
-    def _take_in(self, batch: UpdateBatch, step: Step, progress: Callable[[float], None] | None) -> None:
-        """Let every tree take a step; nothing changes before all have."""
+    def _take_in(
+        self,
+        batch: UpdateBatch,
+        step: Step,
+        refined_step: RefinedStep,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        """Let every tree take a step, and the refined labels one; nothing changes before all have."""
         trees = self._weighted_trees()
         if len(trees) == 1 and np.count_nonzero(batch.label_counts) > self._tree_source().same_up_to:
             trees *= check_count(self.n_trees, "n_trees")  # one did for all; now they come to differ
@@ -374,20 +412,20 @@ class PLT(LabelEstimator):
         for one, seed in zip(trees, seeds, strict=True):
             taken.append(step(one, int(seed)))
             if progress is not None:
-                progress(len(taken) / len(trees))
+                progress(len(taken) / (len(trees) + 1))
+        refined = self.refined_
+        if refined is not None:
+            settings = self._refined_settings(batch.label_counts, batch.n_rows)
+            refined = refined_step(refined, taken[0][0], settings, int(seeds[0]))
+        if progress is not None:
+            progress(1.0)
+        self.refined_ = refined
         self.trees_ = [weighted.tree for weighted, _ in taken]
         self.weights_ = [weighted.weights for weighted, _ in taken]
         self.training_ = [facts for _, facts in taken]
-        self.n_rows_ = batch.n_rows
         if batch.feature_mass is not None:
             self.feature_mass_ = batch.feature_mass
-        self._note_counts(batch.label_counts)
-
-    def _note_counts(self, counts: npt.NDArray[np.int64]) -> None:
-        """Note the labels' counts; what was prepared for the old ones is made again."""
-        self.label_counts_, self.n_labels_ = counts, len(counts)
-        self.__dict__.pop("_prepared", None)
-        self._prepare()
+        self._note_data(batch.label_counts, batch.n_rows)
 
 
 def _grow_trees(

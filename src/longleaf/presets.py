@@ -19,6 +19,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "C_scale": "none",
         "bias": 1.0,
         "hinge_power": 2,
+        "refine": False,
     },
     # Prabhu et al. 2018: the same trees with squared hinge
     "parabel": {
@@ -31,6 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "C_scale": "none",
         "bias": 1.0,
         "hinge_power": 2,
+        "refine": False,
     },
     # Khandagale et al. 2019: shallow, wide and unbalanced
     "bonsai": {
@@ -43,6 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "C_scale": "none",
         "bias": 1.0,
         "hinge_power": 2,
+        "refine": False,
     },
 }
 

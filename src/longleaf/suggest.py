@@ -17,10 +17,11 @@ import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count
 from longleaf.estimator import LabelEstimator
+from longleaf.explain.mapped import explain_row, label_line, mapped_explanation, with_refined
 from longleaf.explain.records import RecordIndex, SimilarRecord
-from longleaf.explain.row import RowExplanation, explain_row
+from longleaf.explain.row import RowExplanation, explain_by_trees
 from longleaf.explain.words import Explanation, NameMatch, Words, in_words
-from longleaf.fusion.explain import fused_explanation, matched_name
+from longleaf.fusion.explain import match_value, matched_name
 from longleaf.fusion.fusion import Fusion, NameFinder
 from longleaf.io.tag_names import TagNames
 from longleaf.propensity import check_constants
@@ -155,7 +156,9 @@ class Suggester:
             return self.matrix(texts)
         finder = NameFinder(self.fusion.index, self.fields)
         X = self.matrix(finder.through(ready_texts(texts, self.vectorizer)))
-        return RecordRows(X, self.fusion.overrides(finder.matches(), self.model.label_counts_))
+        return RecordRows(
+            X, self.fusion.overrides(finder.matches(), self.model.label_counts_, self.model.has_leaves())
+        )
 
     def query(
         self,
@@ -316,10 +319,18 @@ class Suggester:
     def explain_features(self, X: Any, row: int, label: int) -> tuple[RowExplanation, float | None]:
         """Return what each feature added, and what a name in the text added; None if there is none."""
         model, features = self.model, features_of(X)[[row]]
-        if self.fusion is None or model.score_map_ is None or not isinstance(X, RecordRows):
+        score_map = model._score_map()
+        if self.fusion is None or score_map is None or not isinstance(X, RecordRows):
             return explain_row(model, features, label), None
-        by_trees = explain_row(model, features, label) if model.has_leaf(label) else None
-        return fused_explanation(by_trees, model.score_map_, X, row, label)
+        by_trees = explain_by_trees(model, features, label) if model.has_leaf(label) else None
+        refined = None
+        if by_trees is not None:
+            by_trees, refined = with_refined(model, X, label, row, by_trees)
+        line = label_line(score_map, label)
+        words = mapped_explanation(by_trees, line, refined)
+        value = match_value(by_trees, words, line, refined, X, row, label)
+        final = words if value is None else replace(words, log_probability=words.log_probability + value)
+        return final, value
 
     def _name_match(self, text: Text, label: int, value: float) -> NameMatch | None:
         fusion, tag = self.fusion, self.tags.tags[label]

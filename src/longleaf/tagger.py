@@ -235,8 +235,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def _fuse(self) -> None:
         """Let the estimator score labels as the fusion says, by their counts as they are now."""
-        model, fusion = self.estimator_, self.fusion_
-        model.score_map_ = None if fusion is None else fusion.score_map(model.label_counts_)
+        if self.fusion_ is not None:
+            self.estimator_.score_map_ = self.fusion_.score_map(self.estimator_.label_counts_)
 
     def suggest(
         self,

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -214,7 +215,9 @@ def test_explain_takes_a_record_and_says_which_name_stands_where(folder):
     said = run_well(
         "explain", folder / "m.ll", "--record", '{"title": "On rare001s", "text": "aid"}', "--tag", "rare001"
     )
-    assert "the name 'rare001' is in the title, which supports it: +" in said
+    supports, against = r"supports it: \+", "counts against it: -"  # where the word itself says it all
+    assert re.search(rf"the name 'rare001' is in the title, which ({supports}|{against})\d\.\d", said)
+    assert float(re.search(r"probability +([\d.]+)", said)[1]) > 0.5
     assert "~" not in said
 
 

@@ -164,7 +164,7 @@ def _ids(path: Path) -> set[str]:
 
 
 def test_tuning_finds_what_the_readme_says_and_the_report_has_names(readme: Run) -> None:
-    assert "no other candidate is better than the starting settings" in readme.said_by("longleaf tune")
+    assert "may be chance" in readme.said_by("longleaf tune")
     model = ll.load(readme.folder / "tuned.ll")
     assert isinstance(model, ll.Tagger)
     assert model.names is not None

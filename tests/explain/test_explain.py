@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import longleaf as ll
+from longleaf.explain import explain_row
 from longleaf.explain.paths import path_nodes
-from longleaf.explain.row import explain_row, log_node_probability
+from longleaf.explain.row import log_node_probability
 from longleaf.explain.words import Explanation, column_names, word_spans
 from tests.helpers import handmade
 

@@ -8,7 +8,7 @@ import pytest
 import longleaf as ll
 from longleaf.datasets import load_sample
 from longleaf.io.tag_names import Name, TagNames
-from tests import reference
+from tests.helpers import refined
 
 N_RARE = 300
 TOPICS = (
@@ -65,24 +65,8 @@ def tagger():
 
 def by_brute_force(tagger, records):
     """Return what the fusion makes of the trees' probability, record by record and label by label."""
-    suggester, fusion, model = tagger._suggester, tagger.fusion_, tagger.estimator_
-    rows = suggester.rows(records)
-    n_rows, n_labels = len(records), model.n_labels_
-    fused, model.score_map_ = model.score_map_, None
-    try:
-        P = model.probability(
-            rows.X, np.repeat(np.arange(n_rows), n_labels), np.tile(np.arange(n_labels), n_rows)
-        ).reshape(n_rows, n_labels)
-    finally:
-        model.score_map_ = fused
-    slope, offset = fusion.weights.of_labels(model.label_counts_)
-    scores = reference.search.mapped(P.astype(float), slope, offset)
-    scores[P == 0] = 0
-    for row in range(n_rows):
-        own = rows.overrides.take([row])
-        for label, a, b in zip(own.labels, own.slope, own.offset, strict=True):
-            scores[row, label] = reference.search.mapped(float(P[row, label]), float(a), float(b))
-    return scores
+    rows = tagger._suggester.rows(records)
+    return refined.by_brute_force(tagger.estimator_, rows.X, rows.overrides)
 
 
 @pytest.mark.parametrize("tail", [None, 0.5, 1.0])

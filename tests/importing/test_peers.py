@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
-from longleaf.explain.row import explain_row
+from longleaf.explain import explain_row
 from tests.helpers.commands import complaint, run, run_well
 from tests.helpers.data import ROOT
 from tests.helpers.peers import MODELS, NAMES, Peer, assert_reproduced

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 import longleaf as ll
-from longleaf.explain.row import explain_row
+from longleaf.explain import explain_row
 from tests.helpers.data import ROOT
 from tests.helpers.mutants import TEXTS, save_models
 from tests.helpers.storage import edit_manifest, replace_array

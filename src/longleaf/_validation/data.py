@@ -215,6 +215,13 @@ class Rows:
         data = self.indices[inside], self.data[inside]
         return Rows(indptr - indptr[0], *data, self.n_features, self.scale[start:stop])
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Rows:
+        """Return some of the rows, copied; the others are not read."""
+        sizes = self.indptr[rows + 1] - self.indptr[rows]
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], sizes)
+        return Rows(indptr, self.indices[places], self.data[places], self.n_features, self.scale[rows])
+
     @property
     def csr(self) -> _core.CsrArrays:
         """The three arrays of the matrix, in the order of the arguments of native functions."""

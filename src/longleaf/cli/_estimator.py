@@ -66,6 +66,14 @@ def tree_settings(
         ),
     ] = None,
     tree: Annotated[TreeKind | None, typer.Option("--tree", help="How the trees are built.")] = None,
+    refine: Annotated[
+        bool | None,
+        typer.Option(
+            "--refine/--no-refine",
+            help="Train one more classifier per label, which finds rare labels better, and calibrate "
+            "probabilities; default with 500 rows or more.",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -78,6 +86,7 @@ def tree_settings(
 ) -> dict[str, Any]:
     """Return the given options as parameters of an estimator."""
     settings = given(n_trees=trees, loss=loss, C=cost, arity=arity, max_leaf=max_leaf, tree=tree)
+    settings |= {} if refine is None else {"refine": refine}
     return settings if threshold is None else settings | {"threshold": threshold}
 
 

@@ -85,8 +85,8 @@ class RowExplanation:
     levels: tuple[Level, ...]
 
 
-def explain_row(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowExplanation:
-    """Return what each feature of a row added to the log probability of a label.
+def explain_by_trees(model: LabelEstimator, X: Any, label: int, row: int = 0) -> RowExplanation:
+    """Return what each feature of a row added to the log probability of a label in the trees.
 
     Parameters
     ----------

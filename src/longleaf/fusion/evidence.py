@@ -9,12 +9,12 @@ lower, and sinks with every row that has the phrase, since none of them carries 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from longleaf.calibration import carries
 from longleaf.text.phrases import Matches, PhraseIndex
 
 Ints = npt.NDArray[np.int64]
@@ -140,21 +140,6 @@ def evidence_of(
     )
     indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=n_rows)))).astype(np.int64)
     return Evidence(indptr, label[best], entry, features)
-
-
-def carries(Y: sp.csr_array, rows: Ints, labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return whether each row carries the label of its pair; ``Y`` has sorted indices."""
-    if not len(rows):
-        return np.zeros(0, bool)
-    first, last = int(rows.min()), int(rows.max()) + 1
-    n_labels = np.int64(Y.shape[1])
-    piece = slice(int(Y.indptr[first]), int(Y.indptr[last]))
-    lengths = np.diff(Y.indptr[first : last + 1])
-    known = np.repeat(np.arange(first, last, dtype=np.int64), lengths) * n_labels + Y.indices[piece]
-    wanted = rows.astype(np.int64) * n_labels + labels
-    place = np.searchsorted(known, wanted)
-    found: npt.NDArray[np.bool_] = np.append(known, -1)[place] == wanted
-    return found
 
 
 def _row_of_matches(matches: Matches, begin: int, end: int) -> Ints:

@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from longleaf.explain.row import Level, RowExplanation
+from longleaf.explain.mapped import LOG_LEAST, LabelLine, RefinedTerms
+from longleaf.explain.row import RowExplanation
 from longleaf.fusion.fusion import Fusion
-from longleaf.fusion.weights import LIMIT
 from longleaf.io.tag_names import TagNames
 from longleaf.search.rows import RecordRows
-from longleaf.search.score_map import ScoreMap
 from longleaf.text.phrases import PhraseIndex
 
-Line = tuple[float, float]
-"""Slope and offset on log-odds."""
 
-
-def fused_explanation(
-    found: RowExplanation | None, score_map: ScoreMap, rows: RecordRows, row: int, label: int
-) -> tuple[RowExplanation, float | None]:
-    """Turn an explanation of the trees' probability into one of the fused probability.
-
-    What words add to the one, they add to the other in proportion; a match adds the rest.
+def match_value(
+    found: RowExplanation | None,
+    words: RowExplanation,
+    line: LabelLine,
+    refined: RefinedTerms | None,
+    rows: RecordRows,
+    row: int,
+    label: int,
+) -> float | None:
+    """Return what the match of a label in a record adds to the logarithm of its probability; None for none.
 
     Parameters
     ----------
-    found : RowExplanation or None
-        What the trees say; None if no tree has the label.
-    score_map : ScoreMap
-        What becomes of probabilities of labels without a match.
+    found, words : RowExplanation
+        What the trees say, if a tree has the label, and what becomes of it without the match.
+    line : LabelLine
+        What becomes of it for labels without a match.
+    refined : RefinedTerms or None
     rows : RecordRows
         With the maps of labels with a match.
     row, label : int
-
-    Returns
-    -------
-    found : RowExplanation
-    value : float or None
-        What the match of the label added; None if there is none.
     """
-    if found is None:
-        nothing = math.log(1e-6)
-        found = RowExplanation(
-            np.empty(0, np.int64), np.empty(0), nothing, nothing, (Level(1, nothing, 0.0),)
-        )
-    plain = float(score_map.slope[label]), float(score_map.offset[label])
-    own = _own_line(rows, row, label)
-    baseline, words = (_log_mapped(log, plain) for log in (found.log_baseline, found.log_probability))
-    change = found.log_probability - found.log_baseline
-    scale = (words - baseline) / change if abs(change) > 1e-9 else plain[0]
-    final = words if own is None else _log_mapped(found.log_probability, own)
-    levels = tuple(replace(level, change=scale * level.change) for level in found.levels)
-    mapped = RowExplanation(found.features, scale * found.contributions, final, baseline, levels)
-    return mapped, None if own is None else final - words
+    own = rows.overrides
+    inside = slice(int(own.indptr[row]), int(own.indptr[row + 1]))
+    place = int(np.searchsorted(own.labels[inside], label)) + inside.start
+    if place >= inside.stop or own.labels[place] != label:
+        return None
+    matched = LabelLine(float(own.slope[place]), float(own.offset[place]), own.refined, line.shape)
+    log_h = 0.0 if refined is None else refined.log_h[1]
+    log_probability = LOG_LEAST if found is None else found.log_probability
+    return matched.log_probability(matched.z(log_probability, log_h)) - words.log_probability
 
 
 def matched_name(
@@ -82,22 +70,6 @@ def matched_name(
     there = (place for place, text in enumerate(texts) if phrase in index.find([[text]]).phrases)
     place = next(there, 0)
     return next(same, words), fields[place] if place < len(fields) else ""
-
-
-def _own_line(rows: RecordRows, row: int, label: int) -> Line | None:
-    own = rows.overrides
-    inside = slice(int(own.indptr[row]), int(own.indptr[row + 1]))
-    place = int(np.searchsorted(own.labels[inside], label)) + inside.start
-    if place >= inside.stop or own.labels[place] != label:
-        return None
-    return float(own.slope[place]), float(own.offset[place])
-
-
-def _log_mapped(log_probability: float, line: Line) -> float:
-    log = min(log_probability, -1e-12)
-    odds = min(max(log - math.log(-math.expm1(log)), -LIMIT), LIMIT)
-    z = line[0] * odds + line[1]
-    return -math.log1p(math.exp(-z)) if z > 0 else z - math.log1p(math.exp(z))
 
 
 def _words(name: str) -> str:

@@ -2,99 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
+from longleaf._validation import Rows
+from longleaf.calibration import (
+    CANDIDATES,
+    EVIDENCE,
+    SHOWN,
+    carries,
+    evidence_of_trees,
+    first,
+    fit_curve,
+    regression,
+    rounded,
+)
 from longleaf.estimator import LabelEstimator
-from longleaf.fusion.evidence import Evidence, carries
+from longleaf.fusion.evidence import Evidence
 from longleaf.fusion.weights import (
     OF_MATCH,
     OF_TREE,
     FusionWeights,
     frequencies,
-    log_odds,
     match_columns,
     tree_columns,
 )
+from longleaf.search.score_map import IDENTITY, Overrides
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-CANDIDATES = 100
-"""The labels of a row, besides those with a match, that the regressions are fitted on: the trees' best."""
-HELD_OUT_SHARE, MOST_HELD_OUT, LEAST_HELD_OUT = 0.1, 2000, 50
-C = 1.0
-
-
-def held_out_rows(n_rows: int, random_state: Any) -> npt.NDArray[np.bool_]:
-    """Return which rows to keep from the trees: a tenth, at most 2,000; none of a small data set."""
-    held = np.zeros(n_rows, bool)
-    size = min(int(n_rows * HELD_OUT_SHARE), MOST_HELD_OUT)
-    if size >= LEAST_HELD_OUT:
-        seed = random_state if isinstance(random_state, int | np.integer) else 0
-        held[np.random.RandomState(seed).permutation(n_rows)[:size]] = True
-    return held
-
 
 def fit_weights(
-    model: LabelEstimator, X: Any, Y: sp.csr_array, evidence: Evidence, label_counts: Ints
+    model: LabelEstimator, rows: Rows, Y: sp.csr_array, names: Evidence, label_counts: Ints
 ) -> FusionWeights:
-    """Fit both regressions.
+    """Fit both regressions, and the curve that makes probabilities of what they return.
 
     Parameters
     ----------
     model : LabelEstimator
         Trained on other rows.
-    X, Y : matrices [rows, features], [rows, labels]
+    rows, Y
         The rows that were kept from it, and their labels.
-    evidence : Evidence
+    names : Evidence
         What names say about these rows.
     label_counts : int64 array [labels]
         How often each label occurs in the rows that the model was trained on.
     """
+    zeros = np.zeros(len(names.labels), np.float32)
+    found = model._candidates(
+        rows, Overrides(names.indptr, names.labels.astype(np.int32), zeros, zeros), CANDIDATES
+    )
     n_labels = np.int64(Y.shape[1])
-    top = model.top_k(X, CANDIDATES).labels
-    row, place = np.nonzero(top >= 0)
-    ranked = row.astype(np.int64) * n_labels + top[row, place]
-    named = evidence.rows * n_labels + evidence.labels  # ascending
-    unnamed = np.setdiff1d(ranked, named)
-    odds, truth, counts = _pairs(model, X, Y, unnamed, label_counts)
-    tree = _regression(tree_columns(odds, counts), truth, OF_TREE)
+    pairs = found.rows * n_labels + found.labels
+    named = np.isin(pairs, names.rows * n_labels + names.labels)  # both are sorted
+    curve = EVIDENCE if found.refined else IDENTITY
+    odds, counts = evidence_of_trees(found.probability, curve), label_counts[found.labels]
+    truth, log_h = carries(Y, found.rows, found.labels), found.log_h[:, None]
+    of_tree = np.hstack([tree_columns(odds, counts), log_h])
+    of_match = np.hstack([match_columns(odds[named], counts[named], names.features), log_h[named]])
+    ranked = np.flatnonzero(~named)
+    ranked = ranked[first(found.rows[ranked], found.probability[ranked], CANDIDATES)]
+    tree = regression(of_tree[ranked, 1:], truth[ranked])
+    match = regression(of_match[:, 1:], truth[named])
+    refined = np.maximum([tree[-1], match[-1]], 0.0) * found.refined
     most = float(frequencies(counts)[0].max(initial=0))
-    odds, truth, counts = _pairs(model, X, Y, named, label_counts)
-    match = _regression(match_columns(odds, counts, evidence.features), truth, OF_MATCH)
-    return FusionWeights(tree, match, max(most, float(frequencies(counts)[0].max(initial=0))))
-
-
-def _pairs(
-    model: LabelEstimator, X: Any, Y: sp.csr_array, pairs: Ints, label_counts: Ints
-) -> tuple[Doubles, npt.NDArray[np.bool_], Ints]:
-    """Return log-odds, truth and label count of pairs, given as row * labels + label."""
-    rows, labels = np.divmod(pairs, np.int64(Y.shape[1]))
-    odds = log_odds(model.probability(X, rows, labels))
-    return odds, carries(Y, rows, labels), label_counts[labels]
-
-
-def _regression(columns: Doubles, truth: npt.NDArray[np.bool_], size: int) -> Doubles:
-    """Return the weights of a logistic regression; where there is nothing to learn, those of the log-odds."""
-    from sklearn.linear_model import LogisticRegression  # as slow to import as all of longleaf
-
-    weights = np.zeros(size)
-    weights[1] = 1.0
-    if truth.all() or not truth.any():
-        return weights
-    mean, deviation = columns[:, 1:].mean(axis=0), columns[:, 1:].std(axis=0)
-    varies = deviation > 1e-9
-    scaled = (columns[:, 1:][:, varies] - mean[varies]) / deviation[varies]
-    with threadpool_limits(1):  # sums must not depend on the number of threads
-        fitted = LogisticRegression(C=C, max_iter=1000).fit(scaled, truth)
-    weights[1:] = 0.0
-    weights[1:][varies] = fitted.coef_[0] / deviation[varies]
-    weights[0] = fitted.intercept_[0] - weights[1:] @ mean
-    # fewer digits than any processor computes differently
-    rounded: Doubles = np.array([float(f"{weight:.5g}") for weight in weights])
-    return rounded
+    known = named & (found.probability > 0)
+    absent = [values[known].mean() if known.any() else 0.0 for values in (odds, log_h[:, 0])]
+    weights = FusionWeights(
+        tree[:OF_TREE], match[:OF_MATCH], refined, rounded(np.array(absent)), curve, IDENTITY, most
+    )
+    z = np.empty(len(pairs))
+    slope, offset = weights.of_labels(counts[~named])
+    z[~named] = slope * odds[~named] + offset + refined[0] * log_h[~named, 0]
+    slope, offset = weights.of_matches(counts[named], names.features)
+    z[named] = slope * odds[named] + offset + refined[1] * log_h[named, 0]
+    shown = first(found.rows, z, SHOWN)
+    return replace(weights, result=fit_curve(z[shown], truth[shown]))

@@ -12,14 +12,16 @@ import numpy.typing as npt
 from longleaf.fusion.evidence import LEAST_PRECISION, Evidence, NameStatistics, evidence_of
 from longleaf.fusion.weights import OF_MATCH, OF_TREE, FusionWeights
 from longleaf.io._schema import check_arrays, check_range
-from longleaf.search.score_map import Overrides, ScoreMap
+from longleaf.search.score_map import Overrides, ScoreMap, check_curve
 from longleaf.text.fields import Text, field_texts
 from longleaf.text.phrases import Matches, PhraseIndex
 
 Ints = npt.NDArray[np.int64]
 BATCH = 4096
 MOST_WEIGHT = 1e6
-ARRAYS = {"found": "int64", "right": "int64", "tree": "float64", "match": "float64", "most": "float64"}
+CURVES = ("evidence", "result")
+NUMBERS = ("tree", "match", "refined", "absent", "most", *CURVES)
+ARRAYS = {"found": "int64", "right": "int64", **dict.fromkeys(NUMBERS, "float64")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,29 +52,37 @@ class Fusion:
 
     def score_map(self, label_counts: Ints) -> ScoreMap:
         """Return what becomes of the trees' probability of each label without a match."""
-        slope, offset = self.weights.of_labels(label_counts)
-        return ScoreMap(slope.astype(np.float32), offset.astype(np.float32))
+        weights = self.weights
+        slope, offset = (values.astype(np.float32) for values in weights.of_labels(label_counts))
+        refined = float(weights.refined[0])
+        return ScoreMap(slope, offset, refined, evidence=weights.evidence, result=weights.result)
 
     def evidence(self, matches: Matches, label_counts: Ints) -> Evidence:
         """Describe what was found in some records."""
         precision = self.statistics.precision(self.index, label_counts)
         return evidence_of(self.index, matches, self.statistics, precision)
 
-    def overrides(self, matches: Matches, label_counts: Ints) -> Overrides:
-        """Return what becomes of the trees' probability of labels with a match, row by row."""
+    def overrides(self, matches: Matches, label_counts: Ints, has_leaf: npt.NDArray[np.bool_]) -> Overrides:
+        """Return what becomes of the trees' probability of labels with a match, row by row.
+
+        ``has_leaf`` says of each label whether some tree has it.
+        """
         evidence = self.evidence(matches, label_counts)
         slope, offset = self.weights.of_matches(label_counts[evidence.labels], evidence.features)
+        absent = ~has_leaf[evidence.labels]
+        offset[absent] = self.weights.of_absent(slope[absent], offset[absent])
+        slope[absent] = 0.0
         return Overrides(
             evidence.indptr,
             evidence.labels.astype(np.int32),
             slope.astype(np.float32),
             offset.astype(np.float32),
+            float(self.weights.refined[1]),
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return plain arrays."""
-        numbers = {"tree": self.weights.tree, "match": self.weights.match}
-        numbers["most"] = np.array([self.weights.most])
+        numbers = {name: np.ravel(getattr(self.weights, name)) for name in NUMBERS}
         counts = {one.name: getattr(self.statistics, one.name) for one in fields(self.statistics)}
         return {**counts, **numbers, **{f"index/{n}": a for n, a in self.index.state().items()}}
 
@@ -91,6 +101,8 @@ class Fusion:
             "right": len(index.entry_labels),
             "tree": OF_TREE,
             "match": OF_MATCH,
+            "refined": 2,
+            "absent": 2,
             "most": 1,
         }
         for name, size in sizes.items():
@@ -99,8 +111,10 @@ class Fusion:
             low = -MOST_WEIGHT if ARRAYS[name] == "float64" else 0
             check_range(arrays[name], low, MOST_WEIGHT if low else 2**62, name)
         statistics = NameStatistics(arrays["found"], arrays["right"])
-        weights = FusionWeights(arrays["tree"], arrays["match"], float(arrays["most"][0]))
-        return cls(index, statistics, weights)
+        evidence = check_curve(arrays["evidence"], "evidence", may_be_level=True)
+        result, most = check_curve(arrays["result"], "result"), float(arrays["most"][0])
+        numbers = arrays["tree"], arrays["match"], arrays["refined"], arrays["absent"]
+        return cls(index, statistics, FusionWeights(*numbers, evidence, result, most))
 
 
 class NameFinder:

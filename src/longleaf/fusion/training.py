@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,14 @@ import scipy.sparse as sp
 
 from longleaf.estimator import LabelEstimator
 from longleaf.fusion.evidence import NameStatistics, evidence_of
-from longleaf.fusion.fit import fit_weights, held_out_rows
+from longleaf.fusion.fit import fit_weights
 from longleaf.fusion.fusion import Fusion, NameFinder
 from longleaf.io.tag_names import TagNames
 from longleaf.text.fields import Text
 from longleaf.text.phrases import PhraseIndex
 from longleaf.text.vectorizer import TextVectorizer
-
-MOST_LOST = 0.05
-"""If a larger share of the rows is kept from the trees, they are trained again with all rows afterwards."""
+from longleaf.training.data import held_out_rows, is_trained_twice
+from longleaf.training.run import first_of_two, second_of_two
 
 Objects = npt.NDArray[np.object_]
 Ints = npt.NDArray[np.int64]
@@ -93,19 +92,20 @@ class NamedTraining:
         ones = np.ones(len(named), np.float32)
         targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
 
+        held = held_out_rows(Y, estimator.random_state)
+
         def train(rows: npt.NDArray[np.bool_], own: dict[str, Any]) -> None:
             if weight is not None:
                 own = own | {"sample_weight": np.append(np.asarray(weight)[rows], ones)}
-            estimator.fit(
-                sp.vstack([X[rows], name_rows]).tocsr(), sp.vstack([Y[rows], targets]).tocsr(), **own
-            )
+            weight_of_rows = own.pop("sample_weight", None)
+            features, labels = sp.vstack([X[rows], name_rows]).tocsr(), sp.vstack([Y[rows], targets]).tocsr()
+            estimator._fit(features, labels, weight_of_rows, calibrate=False, refine=bool(held.any()), **own)
 
-        held = held_out_rows(X.shape[0], estimator.random_state)
-        twice = held.mean() > MOST_LOST
-        train(~held, _first_of_two(options) if twice else options)
+        twice = bool(held.any()) and is_trained_twice(len(held))
+        train(~held, first_of_two(options) if twice else options)
         fusion = self._fusion(estimator, X, Y, held, numbers) if held.any() else None
         if twice:
-            train(np.ones(len(held), bool), _second_of_two(options))
+            train(np.ones(len(held), bool), second_of_two(options))
         estimator._note_data(np.bincount(Y.indices, minlength=len(tags)).astype(np.int64), X.shape[0])
         return fusion
 
@@ -120,7 +120,7 @@ class NamedTraining:
         before = NameStatistics.count(index, matches, Y, ~held)
         precision = before.precision(index, known)
         evidence = evidence_of(index, matches.of(np.flatnonzero(held)), before, precision)
-        weights = fit_weights(estimator, X[held], Y[held], evidence, known)
+        weights = fit_weights(estimator, estimator._check_rows(X[held]), Y[held], evidence, known)
         statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
         return Fusion.of(index, statistics, weights, counts)
 
@@ -139,17 +139,3 @@ class NamedTraining:
         summed = sp.csr_matrix(members @ rows)
         known = np.flatnonzero(np.diff(summed.indptr))
         return known // n_languages, summed[known]
-
-
-def _first_of_two(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a training that another follows: checkpoints are for the last one."""
-    return options | {"checkpoint": None, "progress": _scaled(options.get("progress"), 0.0)}
-
-
-def _second_of_two(options: dict[str, Any]) -> dict[str, Any]:
-    return options | {"progress": _scaled(options.get("progress"), 0.5)}
-
-
-def _scaled(progress: Callable[[float], None] | None, start: float) -> Callable[[float], None] | None:
-    """Return a callback that reports a training as half of the whole."""
-    return None if progress is None else lambda done: progress(start + done / 2)

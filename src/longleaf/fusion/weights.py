@@ -2,10 +2,11 @@
 
 For a label without a match, with ``n`` rows in training,
 
-    log-odds = (a0 + a1 log(1 + n) + a2 [n = 0]) * logit(P) + b0 + b1 log(1 + n) + b2 [n = 0]
+    z = (a0 + a1 log(1 + n) + a2 [n = 0]) * e(logit(P)) + b0 + b1 log(1 + n) + b2 [n = 0] + c log h
 
-so every label has a slope and an offset of its own, which do not depend on the row: the search bounds what
-they make of a node's probability. For a label with a match the numbers that describe the match add to both.
+so every label has a slope and an offset of its own, which do not depend on the row. ``e``, ``log h`` and what
+becomes of ``z`` are those of `longleaf.calibration`. For a label with a match the numbers that describe the
+match add to slope and offset.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from longleaf.fusion.evidence import FEATURES
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-LIMIT = float(np.log((1 - 1e-6) / 1e-6))
-"""Log-odds of the trees are cut off here, as in the search."""
 LEAST_SLOPE = 0.05
 OF_TREE = 6
 OF_MATCH = OF_TREE + len(FEATURES) + 3
@@ -38,12 +37,23 @@ class FusionWeights:
         For labels without a match: the columns of `tree_columns`.
     match : float64 array [OF_MATCH]
         For labels with one: the columns of `match_columns`.
+    refined : float64 array [2]
+        What ``log h`` counts for labels without and with a match; 0 if labels are not refined.
+    absent : float64 array [2]
+        What trees and refined classifiers say on average of a label with a match, ``e`` and ``log h``; it is
+        assumed of labels that no tree has.
+    evidence, result : float64 arrays [2, points]
+        The curves, as `longleaf.search.ScoreMap` has them.
     most : float
         The largest ``log(1 + n)`` that they were fitted to; beyond, labels count as this frequent.
     """
 
     tree: Doubles
     match: Doubles
+    refined: Doubles
+    absent: Doubles
+    evidence: Doubles
+    result: Doubles
     most: float
 
     def of_labels(self, label_counts: Ints) -> tuple[Doubles, Doubles]:
@@ -64,6 +74,11 @@ class FusionWeights:
         )
         return np.maximum(slope, 0.0), offset
 
+    def of_absent(self, slope: Doubles, offset: Doubles) -> Doubles:
+        """Return the offset of matches whose labels no tree has, given their lines otherwise."""
+        assumed: Doubles = offset + slope * self.absent[0] + self.refined[1] * self.absent[1]
+        return assumed
+
     def _line(self, weights: Doubles, label_counts: Ints, least: float) -> tuple[Doubles, Doubles]:
         frequency, unseen = frequencies(label_counts, self.most)
         constant, odds, of_count, of_unseen, odds_unseen, odds_count = weights[:OF_TREE]
@@ -76,21 +91,15 @@ def frequencies(label_counts: Ints, most: float = np.inf) -> tuple[Doubles, Doub
     return np.minimum(np.log1p(np.maximum(label_counts, 0)), most), (label_counts == 0).astype(np.float64)
 
 
-def log_odds(probability: npt.NDArray[np.float32]) -> Doubles:
-    """Return the log-odds of probabilities, between -LIMIT and LIMIT."""
-    p = np.clip(probability.astype(np.float64), 1e-6, 1 - 1e-6)
-    odds: Doubles = np.clip(np.log(p) - np.log1p(-p), -LIMIT, LIMIT)
-    return odds
-
-
-def tree_columns(odds: Doubles, label_counts: Ints) -> Doubles:
+def tree_columns(evidence: Doubles, label_counts: Ints) -> Doubles:
     """Return the columns of the regression for labels without a match, [pairs, OF_TREE]."""
     frequency, unseen = frequencies(label_counts)
-    return np.column_stack([np.ones(len(odds)), odds, frequency, unseen, odds * unseen, odds * frequency])
+    products = evidence * unseen, evidence * frequency
+    return np.column_stack([np.ones(len(evidence)), evidence, frequency, unseen, *products])
 
 
-def match_columns(odds: Doubles, label_counts: Ints, features: Doubles) -> Doubles:
+def match_columns(evidence: Doubles, label_counts: Ints, features: Doubles) -> Doubles:
     """Return the columns of the regression for labels with a match, [pairs, OF_MATCH]."""
     title, unseen = features[:, IN_FIRST], (label_counts == 0).astype(np.float64)
-    extra = np.column_stack([odds * title, unseen * features[:, PRECISION], unseen * title])
-    return np.hstack([tree_columns(odds, label_counts), features, extra])
+    extra = np.column_stack([evidence * title, unseen * features[:, PRECISION], unseen * title])
+    return np.hstack([tree_columns(evidence, label_counts), features, extra])

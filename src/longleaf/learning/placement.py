@@ -13,7 +13,6 @@ stream; there a label goes down the tree greedily, here the search looks at all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -28,8 +27,7 @@ from longleaf.learning.tree_edits import Subtree, subtree_of, with_clusters
 from longleaf.search.top_k import NONE, log_gain
 from longleaf.training.solver import LOGISTIC_LINK
 from longleaf.trees.clustering import KMEANS_ITERATIONS, KMEANS_TOLERANCE
-from longleaf.trees.label_tree import LabelTree
-from longleaf.weights.chunks import Entries, forest_of, ranges, unpack
+from longleaf.weights.chunks import Entries, WeightedTree, ranges, unpack
 from longleaf.weights.layout import chunks_of
 
 Ints = npt.NDArray[np.int64]
@@ -45,18 +43,6 @@ FEWEST_LEAVES = 4
 """Fewer leaves are not worth a split: a node with a single child has nothing to tell apart."""
 CERTAIN = (1.0, 10.0)
 """The bias of a new node between others: a hinge's margin of probability 1; 1 - 5e-5 as a logistic one."""
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedTree:
-    """A tree and its weights, in one piece since they change together."""
-
-    tree: LabelTree
-    weights: _core.WeightArrays
-
-    def forest(self, n_features: int, link: int) -> _core.Forest:
-        """Make it ready to be searched."""
-        return forest_of(self.tree, self.weights, n_features, link)
 
 
 def place_labels(

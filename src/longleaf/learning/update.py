@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf.learning.placement import WeightedTree, place_labels, split_clusters
+from longleaf.learning.placement import place_labels, split_clusters
 from longleaf.learning.transplant import carry, put_back
 from longleaf.learning.tree_edits import (
     Subtree,
@@ -39,6 +39,7 @@ from longleaf.training.data import TrainingData, feature_mass
 from longleaf.training.solver import NodeTrainer, SolverSettings
 from longleaf.training.store import Facts
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import WeightedTree
 
 Ints = npt.NDArray[np.int64]
 

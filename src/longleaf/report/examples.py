@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longleaf.explain.mapped import explain_row
 from longleaf.explain.records import SimilarRecord
-from longleaf.explain.row import explain_row
 from longleaf.explain.words import NameMatch, Span
 from longleaf.report.answers import Answer
 from longleaf.report.markup import Html, counted, folded, join, tag, text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +12,22 @@ from longleaf.propensity import Constants
 from longleaf.search.score_map import MapArguments, ScoreMap
 from longleaf.search.top_k import NONE, log_gain, resolve_gain
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import WeightedTree
 
 MOST_REMEMBERED_GAINS = 8
 
 Floats = npt.NDArray[np.float32]
 
 
-class BoundArguments(MapArguments):
+class _Bounds(TypedDict, total=False):
+    map_bounds: Floats
+
+
+class BoundArguments(MapArguments, _Bounds):
     """Gains, a score map if there is one, and their bounds, as native code calls them."""
 
     log_gain: Floats
     log_bounds: Floats
-    map_bounds: NotRequired[Floats]
 
 
 class PreparedTrees:
@@ -39,7 +43,11 @@ class PreparedTrees:
         n_features: int,
         n_labels: int,
         link: int,
+        refined: WeightedTree | None = None,
     ) -> None:
+        own = trees
+        if refined is not None:  # native code knows them as the last tree
+            trees, weights = [*trees, refined.tree], [*weights, refined.weights]
         self.forest = _core.Forest(
             [tree.first_child for tree in trees],
             [tree.label for tree in trees],
@@ -47,7 +55,12 @@ class PreparedTrees:
             n_features,
             n_labels,
             link,
+            refined=refined is not None,
         )
+        self.has_leaves = np.zeros(n_labels, bool)
+        for tree in own:
+            self.has_leaves[tree.labels] = True
+        self._refined = refined is not None
         self._remembered: dict[tuple[float | None, float, float, ScoreMap | None], BoundArguments] = {}
 
     def bounds(
@@ -70,13 +83,19 @@ class PreparedTrees:
         if gains is None and score_map is None:
             return {"log_gain": NONE, "log_bounds": NONE}
         logs = NONE if gains is None else log_gain(gains)
+        result: BoundArguments
         if score_map is None:
-            result: BoundArguments = {"log_gain": logs, "log_bounds": self.forest.log_bounds(logs)}
+            result = {"log_gain": logs, "log_bounds": self.forest.log_bounds(logs)}
         else:
-            bounds = self.forest.score_bounds(logs, score_map.slope, score_map.offset)
-            result = {"log_gain": logs, "log_bounds": NONE, **score_map.arguments, "map_bounds": bounds}
+            # no bounds lead the search for nominees
+            bounds: _Bounds = {} if self._refined else {"map_bounds": self._score_bounds(logs, score_map)}
+            result = {"log_gain": logs, "log_bounds": NONE, **score_map.arguments, **bounds}
         if gain is None:
             while len(self._remembered) >= MOST_REMEMBERED_GAINS:
                 self._remembered.pop(next(iter(self._remembered)))
             self._remembered[key] = result
         return result
+
+    def _score_bounds(self, log_gains: Floats, score_map: ScoreMap) -> Floats:
+        curves = score_map.evidence.ravel(), score_map.result.ravel()
+        return self.forest.score_bounds(log_gains, score_map.slope, score_map.offset, *curves)

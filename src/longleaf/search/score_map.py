@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from longleaf._validation import check_count, check_number
+
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 MOST_SLOPE = MOST_OFFSET = 1000.0
 """What native code reckons with; a calibration stays far below."""
+NOMINEES, MOST_NOMINEES = 100, 10**6
+MOST_POINTS, MOST_VALUE = 24, 1e6
+"""Of a curve."""
+LIMIT = float(np.log((1 - 1e-6) / 1e-6))
+"""Log-odds of probabilities are cut off here."""
 
 
 class MapArguments(TypedDict, total=False):
@@ -19,6 +27,10 @@ class MapArguments(TypedDict, total=False):
 
     map_slope: Floats
     map_offset: Floats
+    map_refined: float
+    map_nominees: int
+    map_evidence: Doubles
+    map_result: Doubles
 
 
 class OverrideArguments(TypedDict, total=False):
@@ -28,13 +40,23 @@ class OverrideArguments(TypedDict, total=False):
     override_labels: npt.NDArray[np.int32]
     override_slope: Floats
     override_offset: Floats
+    override_refined: float
+
+
+IDENTITY = np.array([[-LIMIT, LIMIT], [-LIMIT, LIMIT]])
+"""The curve that changes nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """What a probability P of each label becomes: ``sigmoid(slope * clip(logit(P), -L, L) + offset)``.
+    """What a probability P of each label becomes, together with the margin s of its refined classifier.
 
-    L is the logit of 1 - 1e-6. The score of a label is then its gain times that.
+    The probability that results, of a label that the trees nominate if labels are refined, is
+
+        sigmoid(result(slope * evidence(clip(logit(P), -L, L)) + offset - refined * max(0, 1 - s)^2))
+
+    where L is the logit of 1 - 1e-6, and ``evidence`` and ``result`` are piecewise linear curves that all
+    labels share. The score of a label is then its gain times that.
 
     Attributes
     ----------
@@ -42,10 +64,21 @@ class ScoreMap:
         Above 0 and at most 1000.
     offset : float32 array [labels]
         From -1000 to 1000.
+    refined : float
+        From 0, where refined classifiers are not asked, to 1000.
+    nominees : int
+        Where labels are refined: how many each tree nominates for a row. The others have probability 0.
+    evidence, result : float64 arrays [2, points]
+        The places and the values of the points of each curve, 2 to 24; both must rise, but values of
+        ``evidence`` may stay the same. Beyond the points a curve goes on as a line.
     """
 
     slope: Floats
     offset: Floats
+    refined: float = 0.0
+    nominees: int = NOMINEES
+    evidence: Doubles = field(default_factory=lambda: IDENTITY)
+    result: Doubles = field(default_factory=lambda: IDENTITY)
 
     def __post_init__(self) -> None:
         """Check the arrays and convert them."""
@@ -54,6 +87,10 @@ class ScoreMap:
         _check_same_length(slope=slope, offset=offset)
         object.__setattr__(self, "slope", slope)
         object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "refined", check_number(self.refined, "refined", low=0, high=MOST_SLOPE))
+        object.__setattr__(self, "nominees", check_count(self.nominees, "nominees", high=MOST_NOMINEES))
+        for name, level in (("evidence", True), ("result", False)):
+            object.__setattr__(self, name, check_curve(getattr(self, name), name, may_be_level=level))
 
     @classmethod
     def identity(cls, n_labels: int) -> Self:
@@ -69,7 +106,14 @@ class ScoreMap:
     @property
     def arguments(self) -> MapArguments:
         """The arrays, as native code calls them."""
-        return {"map_slope": self.slope, "map_offset": self.offset}
+        return {
+            "map_slope": self.slope,
+            "map_offset": self.offset,
+            "map_refined": self.refined,
+            "map_nominees": self.nominees,
+            "map_evidence": self.evidence.ravel(),
+            "map_result": self.result.ravel(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +130,15 @@ class Overrides:
         Which labels; they ascend within a row.
     slope, offset : float32 arrays [overrides]
         Slopes from 0 to 1000, offsets from -1000 to 1000.
+    refined : float
+        What refined classifiers count for these labels.
     """
 
     indptr: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int32]
     slope: Floats
     offset: Floats
+    refined: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the arrays and convert them."""
@@ -111,10 +158,16 @@ class Overrides:
         if len(falls):
             row = np.searchsorted(indptr, falls[0], side="right") - 1
             raise ValueError(f"labels must ascend within a row; those of row {row} do not.")
+        object.__setattr__(self, "refined", check_number(self.refined, "refined", low=0, high=MOST_SLOPE))
         for name, array in (("indptr", indptr), ("labels", labels.astype(np.int32))):
             object.__setattr__(self, name, array)
         object.__setattr__(self, "slope", slope)
         object.__setattr__(self, "offset", offset)
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The row of each override."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
     def check(self, n_rows: int, n_labels: int) -> Self:
         """Check that these are overrides of so many rows and labels."""
@@ -130,7 +183,7 @@ class Overrides:
         sizes = self.indptr[rows + 1] - self.indptr[rows]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], sizes)
-        return Overrides(indptr, self.labels[places], self.slope[places], self.offset[places])
+        return Overrides(indptr, self.labels[places], self.slope[places], self.offset[places], self.refined)
 
     @property
     def arguments(self) -> OverrideArguments:
@@ -140,7 +193,29 @@ class Overrides:
             "override_labels": self.labels,
             "override_slope": self.slope,
             "override_offset": self.offset,
+            "override_refined": self.refined,
         }
+
+
+def curve_at(points: Doubles, place: float) -> float:
+    """Return the value of a curve; beyond its points it goes on as its first and last pieces do."""
+    x, y = points
+    piece = int(np.clip(np.searchsorted(x, place) - 1, 0, len(x) - 2))
+    return float(y[piece] + (place - x[piece]) * (y[piece + 1] - y[piece]) / (x[piece + 1] - x[piece]))
+
+
+def check_curve(points: npt.ArrayLike, name: str, *, may_be_level: bool = False) -> Doubles:
+    """Return the points of a curve that rises, [2, points]; they may come as one array."""
+    curve = np.ascontiguousarray(points, np.float64)
+    if curve.ndim == 1 and len(curve) % 2 == 0:
+        curve = curve.reshape(2, -1)
+    if curve.ndim != 2 or len(curve) != 2 or not 2 <= curve.shape[1] <= MOST_POINTS:
+        raise ValueError(f"{name} must be places and values of 2 to {MOST_POINTS} points.")
+    steps = np.diff(curve)
+    rises = (steps[0] > 0).all() and ((steps[1] > 0) | (may_be_level & (steps[1] == 0))).all()
+    if not (np.abs(curve) <= MOST_VALUE).all() or not rises:
+        raise ValueError(f"{name} must rise, with numbers from {-MOST_VALUE:g} to {MOST_VALUE:g}.")
+    return curve
 
 
 def _numbers(values: npt.ArrayLike, name: str, *, low: float, high: float, above: bool = False) -> Floats:

@@ -14,6 +14,12 @@ from longleaf import _core
 from longleaf._validation import LabelsLike, Rows, check_features, check_labels
 from longleaf.training.positive_weight import MOST_WEIGHT
 
+HELD_OUT_SHARE, MOST_HELD_OUT, LEAST_HELD_OUT = 0.1, 1500, 50
+LEAST_ROWS = int(LEAST_HELD_OUT / HELD_OUT_SHARE)
+"""Fewer are too few to keep any from training."""
+MOST_LOST = 0.05
+"""If a larger share of the rows is kept from training, it is done again with all rows afterwards."""
+
 PIECE = 1 << 18
 """About so many entries are summed at a time: the rows may be on disk."""
 MASS_UNIT = 1 << 24
@@ -26,6 +32,18 @@ class TrainingData:
     rows: Rows
     labels: sp.csr_array
     row_weight: npt.NDArray[np.float32] | None
+
+    def without(self, held: npt.NDArray[np.bool_]) -> TrainingData:
+        """Return the data with some rows that teach nothing: they have no labels and weigh 0.
+
+        The rows themselves stay where they are, which may be on disk.
+        """
+        entries = np.repeat(held, np.diff(self.labels.indptr))
+        indptr = np.concatenate([[0], np.cumsum(np.where(held, 0, np.diff(self.labels.indptr)))])
+        kept = self.labels.data[~entries], self.labels.indices[~entries], indptr.astype(np.int32)
+        weight = np.ones(len(held), np.float32) if self.row_weight is None else self.row_weight
+        labels = sp.csr_array(kept, shape=self.labels.shape)
+        return TrainingData(self.rows, labels, np.where(held, np.float32(0), weight))
 
     def sizes(self) -> DataSizes:
         """Count rows, features and labels."""
@@ -76,6 +94,39 @@ def check_training_data(
     if rows.n_rows == 0 or labels.nnz == 0:
         raise ValueError(f"y must have at least one label to train on; got {rows.n_rows} rows with none.")
     return TrainingData(rows, labels, check_row_weight(sample_weight, rows.n_rows))
+
+
+def held_out_size(n_rows: int) -> int:
+    """Return how many rows to keep from training: a tenth, at most 1,500; none of a small data set."""
+    size = min(int(n_rows * HELD_OUT_SHARE), MOST_HELD_OUT)
+    return size if size >= LEAST_HELD_OUT else 0
+
+
+def may_be_calibrated(n_rows: int) -> bool:
+    """Return whether there are enough rows to keep some from training."""
+    return held_out_size(n_rows) > 0
+
+
+def is_trained_twice(n_rows: int) -> bool:
+    """Return whether the rows that are kept from a first training would be missed."""
+    return held_out_size(n_rows) > MOST_LOST * n_rows
+
+
+def held_out_rows(Y: sp.csr_array, random_state: Any) -> npt.NDArray[np.bool_]:
+    """Return which rows to keep from training; one that is the only row of some label stays."""
+    n_rows, size = Y.shape[0], held_out_size(Y.shape[0])
+    held = np.zeros(n_rows, bool)
+    left = np.bincount(Y.indices, minlength=Y.shape[1])
+    seed = random_state if isinstance(random_state, int | np.integer) else 0
+    for row in np.random.RandomState(seed).permutation(n_rows) if size else ():
+        labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
+        if (left[labels] > 1).all():
+            left[labels] -= 1
+            held[row] = True
+            size -= 1
+            if size == 0:
+                break
+    return held
 
 
 def feature_mass(rows: Rows) -> npt.NDArray[np.int64]:

@@ -5,7 +5,8 @@ An estimator says what to train with (`TrainingJob`), and takes what comes out (
 1. the data are checked and counted (`TrainingData`, `DataSizes`),
 2. positive rows are weighted by the counts of labels (`TrainingJob.weigh`),
 3. trees are made, one per seed (`TreeSource`),
-4. the classifiers of all nodes are trained.
+4. the classifiers of all nodes are trained,
+5. labels are refined, if wanted.
 
 `longleaf.training.run` does it in this process, `longleaf.training.cluster.train` on Dask, and
 `longleaf.training.plan` estimates what it takes.
@@ -31,6 +32,7 @@ from longleaf.training.solver import SolverSettings
 from longleaf.training.store import Facts
 from longleaf.trees.clustering import ClusterSettings, cluster_trees
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import WeightedTree
 
 Counts = npt.NDArray[np.int64]
 
@@ -66,14 +68,31 @@ class TreeSource:
         return self.grow(counts, seeds)
 
 
+@dataclass(frozen=True)
+class Refining:
+    """How refined labels are trained; see `longleaf.training.refined`.
+
+    Attributes
+    ----------
+    settings : callable
+        Returns the settings for the counts of some data.
+    link : int
+        How margins of the trees become probabilities, as native code calls it.
+    """
+
+    settings: Callable[[DataSizes], SolverSettings]
+    link: int
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a training results in."""
+    """What a training results in; ``facts`` has an entry per tree, and a last one for refined labels."""
 
     sizes: DataSizes
     trees: list[LabelTree]
     weights: list[_core.WeightArrays]
     facts: list[Facts]
+    refined: WeightedTree | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +113,8 @@ class TrainingJob:
         One seed is drawn per tree. Where all would be the same tree, one is trained: the mean of equal
         answers is that answer.
     threads : int
+    refining : Refining, optional
+        How labels are refined; None if they are not.
     held : int
         Bytes that the process held before it read the data.
     """
@@ -107,6 +128,7 @@ class TrainingJob:
     n_trees: int
     random_state: Any
     threads: int
+    refining: Refining | None = None
     held: int = field(default_factory=resident_bytes)
 
     def check(self, X: Any, y: LabelsLike, sample_weight: npt.ArrayLike | None) -> TrainingData:

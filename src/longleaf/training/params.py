@@ -71,6 +71,7 @@ STORED: Mapping[str, Check] = {
     "bias": partial(check_number, low=-MOST_THRESHOLD, high=MOST_THRESHOLD),
     "tolerance": partial(check_number, low=0, open_low=True),
     "random_state": check_seed,
+    "refine": check_flag,
     "arity": partial(check_count, low=2),
     "max_leaf": check_count,
     "tree": check_trees,

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from longleaf.training.data import DataSizes, TrainingData
+from longleaf.training.data import DataSizes, TrainingData, is_trained_twice, may_be_calibrated
 from longleaf.training.execution import check_clustering, choose_execution, find_sizes
 from longleaf.training.job import TrainingJob
 from longleaf.training.memory import ExecutionPlan
+from longleaf.training.refined import REFINED_SIZE, REFINED_STEPS
 from longleaf.training.sampling import Clock, estimate_centroid_entries, estimate_tree
 from longleaf.training.scratch import scratch_files
 from longleaf.training.solver import NodeTrainer
@@ -111,10 +112,15 @@ def plan_training(
     estimate = estimate_tree(trainer, min(1.0, share * len(seeds)), random)
     measured = find_sizes(job, data, trainer, estimate, entries, len(seen))
     execution, phases = choose_execution(measured, job.threads, job.held, limit)
-    model_bytes = int(len(seeds) * measured.tree_bytes + 8 * sizes.n_labels)
+    refined = 0 if job.refining is None or not may_be_calibrated(sizes.n_rows) else 1
+    stored = len(seeds) + refined * REFINED_SIZE
+    model_bytes = int(stored * measured.tree_bytes + 8 * sizes.n_labels)
     again = max(one_tree - centroid_seconds / job.threads, 0.0)
-    training = len(seeds) * (_in_parallel(estimate.seconds, execution.threads) + preparing)
-    seconds = one_tree + (len(seeds) - 1) * again + training + model_bytes / WRITE_SPEED
+    steps = len(seeds) + refined * REFINED_STEPS
+    training = steps * (_in_parallel(estimate.seconds, execution.threads) + preparing)
+    trained = one_tree + (len(seeds) - 1) * again + training
+    twice = refined and is_trained_twice(sizes.n_rows)
+    seconds = trained * (2 if twice else 1) + model_bytes / WRITE_SPEED
     return Plan(
         rows=data.rows.n_rows,
         features=data.rows.n_features,

@@ -7,15 +7,34 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from longleaf.training.checkpoint import StrPath, describe_training, kept_trees, open_checkpoint
 from longleaf.training.data import DataSizes, TrainingData
 from longleaf.training.job import Trained, TrainingJob
 from longleaf.training.memory import parse_memory, release_unused
 from longleaf.training.plan import plan_within
+from longleaf.training.refined import REFINED_STEPS, train_refined
 from longleaf.training.scratch import scratch_files
 from longleaf.training.store import WeightStore
-from longleaf.training.trees import train_trees
+from longleaf.training.trees import share_of, train_trees
+from longleaf.weights.chunks import WeightedTree
+
+Progress = Callable[[float], None] | None
+
+
+def first_of_two(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a training that another follows: checkpoints are for the last one."""
+    return options | {"checkpoint": None, "progress": _scaled(options.get("progress"), 0.0)}
+
+
+def second_of_two(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the training that follows."""
+    return options | {"progress": _scaled(options.get("progress"), 0.5)}
+
+
+def _scaled(progress: Progress, start: float) -> Progress:
+    return None if progress is None else lambda done: progress(start + done / 2)
 
 
 def run(
@@ -55,5 +74,14 @@ def run(
             store, seeds = files.enter_context(kept)
             trees = kept_trees(store, seeds, build)
         release_unused()
-        weights, facts = train_trees(data, trees, seeds, settings, threads, progress, store)
-    return Trained(sizes, trees, weights, facts)
+        steps = len(trees) + (0 if job.refining is None else REFINED_STEPS)
+        share = partial(share_of, progress, n_steps=steps)
+        weights, facts = train_trees(data, trees, seeds, settings, threads, share, store)
+        refined = None
+        if job.refining is not None:
+            ranking, last = WeightedTree(trees[0], weights[0]), share(len(trees), REFINED_STEPS)
+            refined, more = train_refined(
+                ranking, data, sizes, job.refining, seeds[0], threads, last, store, len(trees)
+            )
+            facts.append(more)
+    return Trained(sizes, trees, weights, facts, refined)

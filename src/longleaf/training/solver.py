@@ -69,6 +69,7 @@ class SolverSettings:
     inverse_prior: bool = False  # whether positive rows weigh by their share of a node's rows, too
     label_weight: npt.NDArray[np.float64] | None = None  # [labels], times positive_weight at the leaves
     label_inverse_propensity: npt.NDArray[np.float64] | None = None  # [labels], 1 / p, for `positive_factors`
+    margin: float = 0.0  # that every row starts from
     l1: bool = False  # whether |w|_1 stands for |w|^2 / 2; squared hinge on a flat tree only
 
 
@@ -163,6 +164,7 @@ class NodeTrainer:
             max_epochs=self.settings.max_epochs,
             threshold=self.settings.threshold,
             bias=self.settings.bias,
+            margin=self.settings.margin,
             weight_bits=self.settings.weight_bits,
             seed=self.seed,
             threads=threads,

@@ -24,28 +24,34 @@ def train_trees(
     seeds: list[int],
     settings: SolverSettings,
     threads: int,
-    progress: Progress,
+    progress: Callable[[int, int], Progress],
     store: WeightStore | None = None,
 ) -> tuple[list[_core.WeightArrays], list[Facts]]:
     """Train every node of every tree; return the weights of each tree and what it took.
 
-    With a ``store``, only what it does not have is trained, and goes there; the weights are mapped from it.
+    ``progress`` returns what reports the progress of some steps; each tree is one. With a ``store``, only
+    what it does not have is trained, and goes there; the weights are mapped from it.
     """
     trained = []
     for t, (tree, seed) in enumerate(zip(trees, seeds, strict=True)):
         trainer = NodeTrainer.prepare(
             data.rows, data.labels, tree, settings, seed=seed, row_weight=data.row_weight
         )
-        share = _share(progress, t, len(trees))
-        if store is None:
-            weights, facts = trainer.train(threads=threads, progress=share)
-        else:
-            weights, facts = train_resumably(trainer, store, t, threads, share)
+        weights, facts = train_nodes(trainer, t, threads, progress(t, 1), store)
         trained.append((weights, facts))
         release_unused()
         logger.info("tree %d of %d: %d nodes, %s", t + 1, len(trees), tree.n_nodes, facts)
         warn_of_trouble(t + 1, weights, facts, settings)
     return [weights for weights, _ in trained], [facts for _, facts in trained]
+
+
+def train_nodes(
+    trainer: NodeTrainer, number: int, threads: int, progress: Progress, store: WeightStore | None
+) -> tuple[_core.WeightArrays, Facts]:
+    """Train all nodes of a tree, or with a ``store`` those that it does not have."""
+    if store is None:
+        return trainer.train(threads=threads, progress=progress)
+    return train_resumably(trainer, store, number, threads, progress)
 
 
 def warn_of_trouble(tree: int, weights: _core.WeightArrays, facts: Facts, settings: SolverSettings) -> None:
@@ -66,5 +72,6 @@ def warn_of_trouble(tree: int, weights: _core.WeightArrays, facts: Facts, settin
         )
 
 
-def _share(progress: Progress, tree: int, n_trees: int) -> Progress:
-    return None if progress is None else lambda done: progress((tree + min(done, 1.0)) / n_trees)
+def share_of(progress: Progress, first: int, steps: int, *, n_steps: int) -> Progress:
+    """Return what reports the progress of some steps as that of all."""
+    return None if progress is None else lambda done: progress((first + steps * min(done, 1.0)) / n_steps)

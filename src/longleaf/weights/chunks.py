@@ -98,6 +98,18 @@ def forest_of(tree: LabelTree, weights: _core.WeightArrays, n_features: int, lin
     return _core.Forest([tree.first_child], [tree.label], [weights], n_features, n_labels, link)
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedTree:
+    """A tree and its weights, in one piece since they change together."""
+
+    tree: LabelTree
+    weights: _core.WeightArrays
+
+    def forest(self, n_features: int, link: int) -> _core.Forest:
+        """Make it ready to be searched."""
+        return forest_of(self.tree, self.weights, n_features, link)
+
+
 def unpack(tree: LabelTree, weights: _core.WeightArrays, chunks: Ints, n_features: int) -> Entries:
     """Read the weights of some chunks of a tree."""
     forest = forest_of(tree, weights, n_features)

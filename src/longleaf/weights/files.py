@@ -16,20 +16,27 @@ from longleaf.io._schema import Check, ListOf, Object, check_arrays, check_range
 from longleaf.io.storage import Folder
 from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.trees.label_tree import LabelTree
+from longleaf.weights.chunks import WeightedTree
 from longleaf.weights.layout import ARRAYS
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def to_arrays(
-    label_counts: npt.NDArray[np.int64], trees: list[LabelTree], weights: list[_core.WeightArrays]
+    label_counts: npt.NDArray[np.int64],
+    trees: list[LabelTree],
+    weights: list[_core.WeightArrays],
+    refined: WeightedTree | None = None,
 ) -> Arrays:
     """Return the arrays of a fitted model by name; they may be nested in another model's folder."""
     arrays: Arrays = {"label_counts": label_counts}
-    for t, (tree, tree_weights) in enumerate(zip(trees, weights, strict=True)):
-        arrays[f"tree{t}/first_child"] = tree.first_child
-        arrays[f"tree{t}/label"] = tree.label
-        arrays |= {f"tree{t}/{name}": array for name, array in tree_weights.items()}
+    named = {f"tree{t}": pair for t, pair in enumerate(zip(trees, weights, strict=True))}
+    if refined is not None:
+        named["refined"] = refined.tree, refined.weights
+    for place, (tree, tree_weights) in named.items():
+        arrays[f"{place}/first_child"] = tree.first_child
+        arrays[f"{place}/label"] = tree.label
+        arrays |= {f"{place}/{name}": array for name, array in tree_weights.items()}
     return arrays
 
 
@@ -74,24 +81,29 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
     check_arrays(folder.arrays, LABELS, folder.place)
     label_counts = folder.arrays["label_counts"]
     check_range(label_counts, UNKNOWN_COUNT, meta["rows"], f"{folder.place}label_counts.npy")
-    weights = []
-    for t in range(meta["trees"]):
-        weights.append(folder.part(f"tree{t}"))
-        check_arrays(weights[t], TREE, f"{folder.place}tree{t}/")
-    attributes = {
-        "trees_": [LabelTree(arrays.pop("first_child"), arrays.pop("label")) for arrays in weights],
-        "weights_": weights,
+    trees = [_weighted_tree(folder, f"tree{t}") for t in range(meta["trees"])]
+    attributes: dict[str, Any] = {
+        "trees_": [one.tree for one in trees],
+        "weights_": [one.weights for one in trees],
         "label_counts_": label_counts,
         "n_rows_": meta["rows"],
         "n_features_in_": features,
         "n_labels_": len(label_counts),
         "origin_": meta["origin"],
     }
+    if "refined/label" in folder.arrays:
+        attributes["refined_"] = _weighted_tree(folder, "refined")
     if "feature_mass" in folder.arrays:
         attributes["feature_mass_"] = _checked_mass(folder, features)
     if "feature_names" in meta:
         attributes["feature_names_in_"] = _checked_names(folder, features)
     return attributes
+
+
+def _weighted_tree(folder: Folder, name: str) -> WeightedTree:
+    arrays = folder.part(name)
+    check_arrays(arrays, TREE, f"{folder.place}{name}/")
+    return WeightedTree(LabelTree(arrays.pop("first_child"), arrays.pop("label")), arrays)
 
 
 def _checked_mass(folder: Folder, n_features: int) -> npt.NDArray[Any]:

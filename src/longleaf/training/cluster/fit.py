@@ -14,7 +14,7 @@ from longleaf.training.cluster.nodes import Problem, count, train_tasks
 from longleaf.training.cluster.run import Run
 from longleaf.training.cluster.sources import loaders
 from longleaf.training.cluster.trees import build_trees
-from longleaf.training.data import DataSizes, check_row_weight
+from longleaf.training.data import LEAST_ROWS, DataSizes, check_row_weight, may_be_calibrated
 from longleaf.training.job import Trained, TrainingJob
 
 
@@ -34,6 +34,10 @@ def train(
         data = [start() for start in loaders(run, X, y, job.normalize, partitions)]
         held = run.gather([run.submit("sizes", blocks.sizes, one) for one in data])
         total = check_sizes(held)
+        if job.refining is not None and may_be_calibrated(total.rows):
+            raise ValueError(
+                f"refine must be False (--no-refine) to train {LEAST_ROWS} rows or more on Dask; got True."
+            )
         data = _add_weights(run, data, held, sample_weight)
         counted = (("labels", blocks.count_labels), ("mass", blocks.weigh_features))
         counts, mass = run.gather([count(run, name, function, data) for name, function in counted])
