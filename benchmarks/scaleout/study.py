@@ -104,7 +104,7 @@ def train_on(
 
         begin, start = time.time(), time.perf_counter()
         with mock.patch.object(cluster_run.Run, "workers", cut):
-            model = ll.PLT(random_state=1).fit(X, Y, client=client)
+            model = ll.PLT(refine=False, random_state=1).fit(X, Y, client=client)
         seconds = time.perf_counter() - start
         tasks = record(client, begin)
         facts = {
@@ -137,7 +137,7 @@ def by_kind(tasks: list[Task]) -> dict[str, dict[str, float]]:
 def measure(name: str, rows: int | None, processes: tuple[int, ...]) -> dict[str, Any]:
     X, Y = load(prepare(name, rows), "train")
     start = time.perf_counter()
-    ll.PLT(random_state=1, n_jobs=1).fit(X, Y)
+    ll.PLT(refine=False, random_state=1, n_jobs=1).fit(X, Y)
     alone = time.perf_counter() - start
     runs, replays = [], []
     plans = [(count, None) for count in processes] + [(1, max(WORKERS))]

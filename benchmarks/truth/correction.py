@@ -133,7 +133,9 @@ def clipping_of(name: str) -> dict[str, dict[str, float]]:
     ways: dict[str, dict[str, Any]] = {"paper": {"arity": 2, "max_leaf": 100}, "default": {}}
     for trees, settings in ways.items():
         tree = (
-            ll.PLT(n_trees=1, random_state=SEED, max_epochs=1, tolerance=1.0, **settings).fit(X, Y).trees_[0]
+            ll.PLT(n_trees=1, refine=False, random_state=SEED, max_epochs=1, tolerance=1.0, **settings)
+            .fit(X, Y)
+            .trees_[0]
         )
         if (tree.label[1:] < 0).any():
             found[trees] = describe_clipping(tree, sp.csr_array(Y), ll.inverse_propensity(Y))

@@ -28,7 +28,7 @@ LEARNABLE: dict[str, Any] = {
     "features_per_row": 40.0,
 }
 """Sizes at which trees come near the true probabilities: what is wrong then is the labels, not the trees."""
-LEARNT = {"n_trees": 1, "C": 4.0}
+LEARNT = {"n_trees": 1, "C": 4.0, "refine": False}
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,6 @@ nb::tuple py_nominees(const PyForest& forest, In<int64_t> indptr, In<int32_t> in
                       Optional<int32_t> override_labels, Optional<float> override_slope,
                       Optional<float> override_offset) {
   if (!forest.get().refined()) throw std::invalid_argument("only refined labels are nominated");
-  if (!forest.get().refined()) throw std::invalid_argument("only refined labels are nominated");
   const CsrView X = csr(indptr, indices, data, forest.get().features());
   check_size(row_scale, X.rows, "row_scale");
   SearchSettings settings;

@@ -37,7 +37,7 @@ void NomineeLists::append(const NomineeLists& rows) {
 
 NomineeSearch::NomineeSearch(const Forest& forest, const SearchSettings& settings, const Work& work)
     : forest_(forest), settings_(settings), work_(work) {
-  tree_settings_.k = settings.union_rule ? settings.k : settings.nominees;
+  tree_settings_.k = int(std::min(int64_t(settings.union_rule ? settings.k : settings.nominees), forest.labels()));
   tree_settings_.beam = settings.beam;
   for (size_t t = 0; t < forest.trees().size(); ++t) {
     const Forest& tree = forest.single(t);

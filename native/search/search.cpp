@@ -24,7 +24,7 @@ constexpr int64_t kAtLeast = 32;     // of them, unless threads would have nothi
 // How many rows a thread takes at a time.
 int64_t block_size(int64_t rows, int threads, bool together) {
   const int64_t share = (rows + threads - 1) / threads;
-  return together ? std::clamp(share / 4, std::min(share, kAtLeast), kTogether) : kBlock;
+  return together ? std::clamp(share / 4, std::clamp(share, int64_t(1), kAtLeast), kTogether) : kBlock;
 }
 
 // Where runs of the same row begin, and the number of pairs: a run shares what was evaluated.
@@ -111,7 +111,7 @@ void probabilities_of_nominees(const Forest& forest, const CsrView& X, const flo
                                const std::vector<int64_t>& run, Work& work, float* out) {
   const auto runs = int64_t(run.size()) - 1, size = block_size(runs, std::max(1, settings.threads), true);
   const auto searches = nominee_searches(forest, settings, work);
-  work.for_each(size > 0 ? (runs + size - 1) / size : 0, settings.threads, [&](int64_t block, int thread) {
+  work.for_each((runs + size - 1) / size, settings.threads, [&](int64_t block, int thread) {
     for (int64_t begin = block * size, end; begin < std::min(runs, (block + 1) * size); begin = end) {
       std::vector<int64_t> wanted;  // runs of rows that ascend and are not far from each other
       for (end = begin; end < std::min(runs, (block + 1) * size); ++end) {
@@ -160,7 +160,7 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
 NomineeLists nominees(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings,
                       Work& work) {
   const int64_t size = block_size(X.rows, std::max(1, settings.threads), true);
-  const int64_t blocks = size > 0 ? (X.rows + size - 1) / size : 0;
+  const int64_t blocks = (X.rows + size - 1) / size;
   const auto searches = nominee_searches(forest, settings, work);
   std::vector<NomineeLists> found(static_cast<size_t>(blocks));
   work.for_each(blocks, settings.threads, [&](int64_t block, int thread) {

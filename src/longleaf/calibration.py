@@ -1,7 +1,7 @@
 """What trees and refined classifiers say of a label, made one probability that can be believed.
 
-With ``P``, the mean probability of the trees that nominate a label, and ``s``, the margin of its refined
-classifier, the log-odds of a label are
+With ``P``, the mean probability over the trees, where one that does not nominate a label counts 0, and ``s``,
+the margin of its refined classifier, the log-odds of a label are
 
     z = slope * e(log-odds of P) + offset - refined * max(0, 1 - s)^2,
 
@@ -94,6 +94,8 @@ class Calibration:
         if len(numbers) != len(("slope", "offset", "refined", "nominees")):
             raise ModelError(f"{place}numbers.npy must have 4 numbers; got {len(numbers)}.")
         slope, offset, refined, nominees = numbers.tolist()
+        if nominees != int(nominees if np.isfinite(nominees) else 0):
+            raise ModelError(f"{place}numbers.npy must end with a whole number; got {nominees}.")
         try:
             evidence, result = (
                 check_curve(evidence, "evidence", may_be_level=True),
@@ -107,8 +109,8 @@ class Calibration:
         return found
 
 
-def fit_calibration(found: Candidates, Y: sp.csr_array) -> Calibration:
-    """Fit the numbers and the curve.
+def fit_calibration(found: Candidates, Y: sp.csr_array) -> Calibration | None:
+    """Fit the numbers and the curve; return None where the rows teach nothing.
 
     Parameters
     ----------
@@ -118,6 +120,8 @@ def fit_calibration(found: Candidates, Y: sp.csr_array) -> Calibration:
         The labels of these rows.
     """
     truth = carries(Y, found.rows, found.labels)
+    if truth.all() or not truth.any():
+        return None
     curve = EVIDENCE if found.refined else IDENTITY
     columns = np.column_stack([evidence_of_trees(found.probability, curve), found.log_h])
     fitted = first(found.rows, found.probability, CANDIDATES)
@@ -177,6 +181,8 @@ def regression(columns: Doubles, truth: Bools) -> Doubles:
         return weights
     mean, deviation = columns.mean(axis=0), columns.std(axis=0)
     varies = deviation > 1e-9
+    if not varies.any():
+        return weights
     scaled = (columns[:, varies] - mean[varies]) / deviation[varies]
     with threadpool_limits(1):  # sums must not depend on the number of threads
         fitted = LogisticRegression(C=C, max_iter=1000).fit(scaled, truth)

@@ -158,8 +158,9 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             Called now and then with the share of the training that is done.
         checkpoint : str or path, optional
             A folder that keeps what is finished, made if it is not there: a training that was killed goes on
-            from there when the same is asked for again, and ends in the same bits. It stays when the training
-            is done. A folder that belongs to other data or settings is refused.
+            from there when the same is asked for again, and ends in the same bits; where a small data set is
+            trained on twice, to calibrate, it is the second time that goes on. It stays when the training is
+            done. A folder that belongs to other data or settings is refused.
         memory : str or int, optional
             The most memory that the process may take, such as "4G". Training is planned first; then it fits,
             with weights and working copies on disk where it must, or a ValueError says why it cannot.
@@ -218,17 +219,22 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit_and_calibrate(
         self, job: TrainingJob, data: TrainingData, held: npt.NDArray[np.bool_], options: dict[str, Any]
     ) -> Self:
-        """Keep some rows from the training, and calibrate on them."""
-        known, twice = data.without(held), is_trained_twice(len(held))
-        self._take(run(job, known, known.sizes(), **(first_of_two(options) if twice else options)))
-        aside = np.flatnonzero(held)
-        calibration = fit_calibration(self._candidates(data.rows.take(aside)), data.labels[aside])
-        if twice:
-            self._take(run(job, data, data.sizes(), **second_of_two(options)))
-        self.calibration_ = calibration
+        """Keep some rows from the training, and calibrate on them; a training that fails leaves no model."""
+        known, twice, aside = data.without(held), is_trained_twice(len(held)), np.flatnonzero(held)
         sizes = data.sizes()
-        self.feature_mass_ = sizes.feature_mass
-        self._note_data(sizes.label_counts, sizes.n_rows)
+        try:
+            self._take(run(job, known, known.sizes(), **(first_of_two(options) if twice else options)))
+            calibration = fit_calibration(self._candidates(data.rows.take(aside)), data.labels[aside])
+            if calibration is None:
+                job, self.refined_ = replace(job, refining=None), None
+            if twice:
+                self._forget()  # it need not be in memory any more
+                self._take(run(job, data, sizes, **second_of_two(options)))
+            self.calibration_, self.feature_mass_ = calibration, sizes.feature_mass
+            self._note_data(sizes.label_counts, sizes.n_rows)
+        except BaseException:
+            self._forget()
+            raise
         return self
 
     def _fit_on_cluster(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Self:
@@ -288,11 +294,15 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any | None) -> None:
         """Drop the old model, so that a training that fails leaves none, and note the columns of a table."""
-        fitted = ("trees_", "weights_", "refined_", "calibration_", "score_map_", "feature_names_in_")
-        for name in ("_prepared", *fitted):
-            self.__dict__.pop(name, None)
+        self._forget()
+        self.__dict__.pop("feature_names_in_", None)
         if X is not None:
             validate_data(self, X, skip_check_array=True)
+
+    def _forget(self) -> None:
+        """Drop the model."""
+        for name in ("_prepared", "trees_", "weights_", "refined_", "calibration_", "score_map_"):
+            self.__dict__.pop(name, None)
 
     def _take(self, trained: Trained) -> Self:
         """Become the model that was trained."""
@@ -337,10 +347,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         search : {"exact", "beam"}
             Exact search returns the provably best labels under the model; beam search expands only the best
             ``beam`` inner nodes of each level of each tree. With several trees, a label that any tree's beam
-            reaches is scored by the mean over all of them.
+            reaches is scored by the mean over all of them; if labels are refined, it counts 0 in a tree that
+            does not nominate it.
         ensemble : {"mean", "union"}
             What the trees' answers become: the top k of the mean over all trees, or the best of the union
-            of each tree's top k, the rule of the paper's code (napkinXC); its text names none.
+            of each tree's top k, the rule of the paper's code (napkinXC); its text names none. If labels are
+            refined, each tree nominates k then.
         threshold : float or array [labels], optional
             Labels that score less are not returned.
         n_jobs : int, optional
@@ -431,7 +443,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         float32 array [pairs]
-            The mean over the trees; 0 for a label that training never saw.
+            The mean over the trees; 0 for a label that training never saw. Of refined labels, what trees and
+            refined classifiers say, calibrated; 0 for a label that no tree nominates.
         """
         check_is_fitted(self)
         features = self._check_rows(X)
@@ -676,7 +689,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_prepared"}
+        made = {"_prepared"} if self.calibration_ is None else {"_prepared", "score_map_"}
+        return {name: value for name, value in state.items() if name not in made}
 
     def __sklearn_is_fitted__(self) -> bool:
         return "weights_" in self.__dict__

@@ -24,6 +24,7 @@ from longleaf._validation import (
     is_label_lists,
 )
 from longleaf._validation.numbers import MOST_ROWS
+from longleaf.calibration import Calibration, fit_calibration
 from longleaf.estimator import LabelEstimator
 from longleaf.learning.refined import learn_refined, relearn_refined
 from longleaf.learning.update import UpdateBatch, forget, learn, relearn
@@ -33,7 +34,7 @@ from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.training.data import DataSizes, TrainingData, check_row_weight, feature_mass
 from longleaf.training.job import Refining, TreeSource
 from longleaf.training.positive_weight import INVERSE_PRIOR, PROPENSITY
-from longleaf.training.refined import refined_settings
+from longleaf.training.refined import refined_settings, train_refined
 from longleaf.training.solver import SolverSettings
 from longleaf.training.store import Facts
 from longleaf.trees.clustering import CLUSTERED, ClusterSettings
@@ -199,8 +200,9 @@ class PLT(LabelEstimator):
         return replace(settings, label_inverse_propensity=weights)
 
     def _refining(self) -> Refining | None:
-        if not check_flag(self.refine, "refine"):
-            return None
+        return self._how_to_refine() if check_flag(self.refine, "refine") else None
+
+    def _how_to_refine(self) -> Refining:
         return Refining(lambda sizes: self._refined_settings(sizes.label_counts, sizes.n_rows), self._link)
 
     def _refined_settings(self, label_counts: Ints, n_rows: int) -> SolverSettings:
@@ -264,6 +266,60 @@ class PLT(LabelEstimator):
             progress,
         )
         return self
+
+    def refine_labels(
+        self,
+        X: Any,
+        y: LabelsLike,
+        X_held_out: Any,
+        y_held_out: LabelsLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Refine the labels of trees that are there, such as imported ones.
+
+        Parameters
+        ----------
+        X, y, sample_weight, progress
+            As in `fit`: the rows that the trees were trained on.
+        X_held_out, y_held_out
+            Other rows, a thousand or two: what the score is fitted on. Probabilities that are fitted on rows
+            of the training would be too large.
+        """
+        check_is_fitted(self)
+        data = self._check_update(X, y, sample_weight)
+        aside = self._check_update(X_held_out, y_held_out, None)
+        threads = check_threads(self.n_jobs)
+        ranking, seed = self._weighted_trees()[0], check_random_state(self.random_state).randint(2**31 - 1)
+        refined, _ = train_refined(
+            ranking,
+            data,
+            data.sizes(),
+            self._how_to_refine(),
+            int(seed),
+            threads,
+            progress,
+            None,
+            len(self.trees_),
+        )
+        before = self.refined_, self.calibration_, self.score_map_
+        try:
+            self._become_refined(refined, None)
+            calibration = fit_calibration(self._candidates(aside.rows), aside.labels)
+            if calibration is None:
+                raise ValueError("y_held_out must hold labels that the model nominates, and not only these.")
+            self._become_refined(refined, calibration)
+        except BaseException:
+            self.refined_, self.calibration_, self.score_map_ = before
+            self.__dict__.pop("_prepared", None)
+            raise
+        return self
+
+    def _become_refined(self, refined: WeightedTree, calibration: Calibration | None) -> None:
+        self.refined_, self.calibration_, self.score_map_ = refined, calibration, None
+        self.__dict__.pop("_prepared", None)
+        self._prepare()
 
     def refit(
         self,

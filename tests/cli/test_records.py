@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 
 import pytest
 
@@ -213,11 +212,9 @@ def test_records_without_the_models_fields_are_counted_and_nothing_is_lost(folde
 
 def test_explain_takes_a_record_and_says_which_name_stands_where(folder):
     said = run_well(
-        "explain", folder / "m.ll", "--record", '{"title": "On rare001s", "text": "aid"}', "--tag", "rare001"
+        "explain", folder / "m.ll", "--record", '{"title": "On rare003s", "text": "aid"}', "--tag", "rare003"
     )
-    supports, against = r"supports it: \+", "counts against it: -"  # where the word itself says it all
-    assert re.search(rf"the name 'rare001' is in the title, which ({supports}|{against})\d\.\d", said)
-    assert float(re.search(r"probability +([\d.]+)", said)[1]) > 0.5
+    assert "the name 'rare003' is in the title, which supports it: +" in said
     assert "~" not in said
 
 

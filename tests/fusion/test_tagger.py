@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import longleaf as ll
 from longleaf.datasets import load_sample
 from longleaf.io.tag_names import Name, TagNames
+from longleaf.training.data import held_out_rows
 from tests.helpers import refined
 
 N_RARE = 300
@@ -241,3 +243,9 @@ def test_on_the_bundled_laws_names_find_more_rare_concepts():
         top = tagger.estimator_.top_k(tagger._rows(sample.texts_test), 5, tail=1.0)
         found.append(ll.metrics.evaluate(Y, top, inverse_propensity=q, k=(5,))["psp@5"])
     assert found[1] > found[0] + 3
+
+
+def test_tags_of_a_single_record_show_what_names_of_unseen_tags_are_worth():
+    Y = sp.csr_array(np.eye(600, dtype=np.float32))
+    assert not held_out_rows(Y, 1).any()
+    assert held_out_rows(Y, 1, any_row=True).sum() == 60

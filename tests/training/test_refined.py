@@ -1,6 +1,7 @@
 """Refined labels: which rows train them, what they are worth, and that they go wherever a model goes."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from longleaf.search.candidates import Candidates
 from longleaf.search.score_map import LIMIT, curve_at
 from longleaf.training.data import held_out_rows, is_trained_twice
 from longleaf.training.refined import GROUP, refined_tree
+from longleaf.training.run import run
 from tests.helpers import refined as helpers
 
 
@@ -217,3 +219,82 @@ def test_training_on_dask_says_that_it_cannot_refine():
             ll.PLT(n_trees=1).fit(X, Y, client=client)
         model = ll.PLT(n_trees=1, refine=False, random_state=1).fit(X, Y, client=client)
     same(model, ll.PLT(n_trees=1, refine=False, random_state=1).fit(X, Y), X)
+
+
+def test_trees_that_are_there_can_be_refined_later():
+    X, Y = data(3000)
+    trees = ll.PLT(n_trees=2, max_leaf=20, arity=4, refine=False, random_state=1, n_jobs=1).fit(
+        X[:2000], Y[:2000]
+    )
+    test = X[2500:], Y[2500:]
+    before = calibration(test[1], trees.top_k(test[0], 5), k=5).ece
+    with pytest.raises(ValueError, match="X must have"):
+        trees.refine_labels(X[:2000], Y[:2000], X[2000:2500, :5], Y[2000:2500])
+    assert trees.refined_ is None
+    trees.refine_labels(X[:2000], Y[:2000], X[2000:2500], Y[2000:2500])
+    assert calibration(test[1], trees.top_k(test[0], 5), k=5).ece < before
+    expected = helpers.by_brute_force(trees, sp.csr_array(X[:5]))
+    np.testing.assert_allclose(trees.predict_proba(X[:5]), expected, rtol=5e-3, atol=1e-6)
+
+
+def test_no_rows_get_no_answers(model):
+    X, _ = data()
+    assert model.top_k(X[:0], 3).labels.shape == (0, 3)
+    assert model.predict_proba(X[:0]).shape == (0, 300)
+    assert model.predict(X[:0]).shape == (0, 300)
+
+
+def test_a_training_that_fails_leaves_no_model(model, monkeypatch):
+    X, Y = data()
+    broken = ll.PLT(**model.get_params()).fit(X, Y)
+    trained = []
+
+    def run_once(*args, **options):
+        if trained:
+            raise KeyboardInterrupt
+        trained.append(run(*args, **options))
+        return trained[0]
+
+    monkeypatch.setattr("longleaf.estimator.run", run_once)
+    with pytest.raises(KeyboardInterrupt):
+        broken.fit(X, Y)
+    assert not broken.__sklearn_is_fitted__()
+    assert broken.refined_ is None
+
+
+def test_rows_that_teach_nothing_leave_trees_alone():
+    X, Y = data()
+    same_label = ll.PLT(n_trees=1, random_state=1).fit(X, [[0]] * X.shape[0])
+    assert same_label.refined_ is None
+    assert same_label.calibration_ is None
+    assert same_label.top_k(X[:1], 1).scores[0, 0] > 0.99
+    weight = held_out_rows(sp.csr_array(Y), 1).astype(
+        float
+    )  # all that counts is kept from the first training
+    assert ll.PLT(n_trees=1, random_state=1).fit(X, Y, weight).top_k(X[:3], 1).labels.shape == (3, 1)
+    single = [[i] for i in range(780)] + [[i] for i in range(20)]  # at most 20 rows can be kept
+    assert ll.PLT(n_trees=1, random_state=1).fit(X[:800], single).calibration_ is None
+
+
+def test_a_row_without_features_is_explained_by_nothing(model):
+    X = sp.csr_matrix((1, 800), dtype=np.float32)
+    for label in model.top_k(X, 20).labels[0].tolist():
+        found = explain_row(model, X, label)
+        assert found.log_probability == pytest.approx(found.log_baseline, abs=1e-6)
+
+
+def test_asking_leaves_the_pickle_as_it_is():
+    X, Y = data()
+    model = ll.PLT(n_trees=1, random_state=1).fit(X, Y)
+    before = pickle.dumps(model)
+    model.top_k(X[:5], 2)
+    assert pickle.dumps(model) == before
+    same(model, pickle.loads(before), X)
+
+
+def test_curves_of_a_model_that_do_not_rise_are_an_error(model, tmp_path):
+    model.save(tmp_path / "m.ll")
+    path = tmp_path / "m.ll" / "calibration" / "evidence.npy"
+    np.save(path, np.array([-14.0, 0.0, 14.0, 1.0, 1.0, 1.0]))
+    with pytest.raises(ll.ModelError, match="evidence must rise between"):
+        ll.load(tmp_path / "m.ll")

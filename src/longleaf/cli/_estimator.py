@@ -71,7 +71,7 @@ def tree_settings(
         typer.Option(
             "--refine/--no-refine",
             help="Train one more classifier per label, which finds rare labels better, and calibrate "
-            "probabilities; default with 500 rows or more.",
+            "probabilities; default with 500 rows or more and without a preset.",
         ),
     ] = None,
     threshold: Annotated[

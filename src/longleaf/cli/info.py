@@ -48,6 +48,7 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         "trees": len(trained.trees_),
         "nodes": sum(tree.n_nodes for tree in trained.trees_),
         "weights": sum(int(weights["weights"].sum()) for weights in trained.weights_),
+        "refined": 0 if trained.refined_ is None else int(trained.refined_.weights["weights"].sum()),
         "bytes": folder_bytes(path),
     }
     if isinstance(model, Tagger):

@@ -125,15 +125,10 @@ def with_refined(
     if place == len(nominees.labels) or nominees.labels[place] != label:
         return found, refined
     log_probability = math.log(max(float(nominees.probability[place]), 1e-300))
-    change, moved = found.log_probability - found.log_baseline, log_probability - found.log_baseline
-    share = moved / change if abs(change) > 1e-9 else 1.0
-    nominated = RowExplanation(
-        found.features,
-        share * found.contributions,
-        log_probability,
-        found.log_baseline,
-        tuple(replace(level, change=share * level.change) for level in found.levels),
-    )
+    # what the other trees would add is missing from the empty row, too
+    lost = log_probability - found.log_probability
+    baseline = found.log_baseline + lost
+    nominated = replace(found, log_probability=log_probability, log_baseline=baseline)
     return nominated, refined
 
 

@@ -59,9 +59,9 @@ def fit_weights(
     n_labels = np.int64(Y.shape[1])
     pairs = found.rows * n_labels + found.labels
     named = np.isin(pairs, names.rows * n_labels + names.labels)  # both are sorted
-    curve = EVIDENCE if found.refined else IDENTITY
-    odds, counts = evidence_of_trees(found.probability, curve), label_counts[found.labels]
     truth, log_h = carries(Y, found.rows, found.labels), found.log_h[:, None]
+    curve = EVIDENCE if found.refined and truth.any() and not truth.all() else IDENTITY
+    odds, counts = evidence_of_trees(found.probability, curve), label_counts[found.labels]
     of_tree = np.hstack([tree_columns(odds, counts), log_h])
     of_match = np.hstack([match_columns(odds[named], counts[named], names.features), log_h[named]])
     ranked = np.flatnonzero(~named)

@@ -92,7 +92,7 @@ class NamedTraining:
         ones = np.ones(len(named), np.float32)
         targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
 
-        held = held_out_rows(Y, estimator.random_state)
+        held = held_out_rows(Y, estimator.random_state, any_row=True)
 
         def train(rows: npt.NDArray[np.bool_], own: dict[str, Any]) -> None:
             if weight is not None:

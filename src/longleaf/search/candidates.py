@@ -16,7 +16,7 @@ class Candidates:
     ----------
     rows, labels : int64 arrays [pairs]
     probability : float32 array [pairs]
-        The mean over the trees; where labels are refined, over those that nominate the label.
+        The mean over the trees; where labels are refined, one that does not nominate the label counts 0.
     log_h : float32 array [pairs]
         ``-max(0, 1 - s)^2`` for the margin ``s`` of the refined classifier; 0 where there is none.
     refined : bool

@@ -16,6 +16,7 @@ Doubles = npt.NDArray[np.float64]
 MOST_SLOPE = MOST_OFFSET = 1000.0
 """What native code reckons with; a calibration stays far below."""
 NOMINEES, MOST_NOMINEES = 100, 10**6
+LEAST_RISE = 1e-6
 MOST_POINTS, MOST_VALUE = 24, 1e6
 """Of a curve."""
 LIMIT = float(np.log((1 - 1e-6) / 1e-6))
@@ -215,6 +216,8 @@ def check_curve(points: npt.ArrayLike, name: str, *, may_be_level: bool = False)
     rises = (steps[0] > 0).all() and ((steps[1] > 0) | (may_be_level & (steps[1] == 0))).all()
     if not (np.abs(curve) <= MOST_VALUE).all() or not rises:
         raise ValueError(f"{name} must rise, with numbers from {-MOST_VALUE:g} to {MOST_VALUE:g}.")
+    if curve_at(curve, LIMIT) - curve_at(curve, -LIMIT) < LEAST_RISE:
+        raise ValueError(f"{name} must rise between {-LIMIT:.1f} and {LIMIT:.1f}.")
     return curve
 
 

@@ -112,21 +112,24 @@ def is_trained_twice(n_rows: int) -> bool:
     return held_out_size(n_rows) > MOST_LOST * n_rows
 
 
-def held_out_rows(Y: sp.csr_array, random_state: Any) -> npt.NDArray[np.bool_]:
-    """Return which rows to keep from training; one that is the only row of some label stays."""
+def held_out_rows(Y: sp.csr_array, random_state: Any, *, any_row: bool = False) -> npt.NDArray[np.bool_]:
+    """Return which rows to keep from training.
+
+    A row that is the only one of some label stays, unless ``any_row``: then names speak for such labels.
+    """
     n_rows, size = Y.shape[0], held_out_size(Y.shape[0])
     held = np.zeros(n_rows, bool)
     left = np.bincount(Y.indices, minlength=Y.shape[1])
     seed = random_state if isinstance(random_state, int | np.integer) else 0
     for row in np.random.RandomState(seed).permutation(n_rows) if size else ():
         labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
-        if (left[labels] > 1).all():
+        if any_row or (left[labels] > 1).all():
             left[labels] -= 1
             held[row] = True
             size -= 1
             if size == 0:
                 break
-    return held
+    return held if held.sum() >= LEAST_HELD_OUT else np.zeros(n_rows, bool)
 
 
 def feature_mass(rows: Rows) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from longleaf.training.data import TrainingData
+from longleaf.training.data import TrainingData, may_be_calibrated
 from longleaf.training.job import TrainingJob
 from longleaf.training.memory import ExecutionPlan, Sizes, UnitSize, account
 from longleaf.training.sampling import TreeEstimate, fixed_bytes
@@ -43,6 +43,7 @@ def find_sizes(
         trees=job.tree_count(clustered),
         tree_bytes=float(estimate.packed.sum()) + fixed_bytes(trainer),
         units=units,
+        refined=job.refining is not None and may_be_calibrated(data.rows.n_rows),
     )
 
 
@@ -102,6 +103,7 @@ def _why(sizes: Sizes, execution: ExecutionPlan, begin: int, limit: int) -> str:
     reason = {
         "clustering": f"clustering {sizes.clustered} labels by {sizes.centroid_entries} numbers of centroids",
         "training": f"the row lists and one node's rows at a time, {sizes.rows} at the root",
+        "refining": "the rankings, row lists and calibration of refined labels (refine=False does without)",
     }[phase]
     return (
         f"Training must have {needed / 1e6:.0f} MB with one thread and all that can be on disk, for what is "

@@ -61,6 +61,13 @@ def release_unused() -> None:
             trim(0)
 
 
+LIST_ENTRIES = 70
+"""Of each row in the lists of refined labels."""
+RANKING_BYTES = 16_384 * 400 * 8.0
+CALIBRATION_BYTES = 1e8
+"""Most of it buffers of linear algebra."""
+
+
 @dataclass(frozen=True)
 class UnitSize:
     """How large a unit is: its rows, their entries, the features among them, the weights that are kept."""
@@ -90,6 +97,8 @@ class Sizes:
         The packed weights of one tree.
     units : list of UnitSize
         The largest, in falling order; as many as there may be threads.
+    refined : bool
+        Whether labels are refined.
     """
 
     rows: int
@@ -104,6 +113,7 @@ class Sizes:
     trees: int
     tree_bytes: float
     units: list[UnitSize]
+    refined: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,10 +128,11 @@ class ExecutionPlan:
 def account(sizes: Sizes, execution: ExecutionPlan) -> dict[str, int]:
     """Return what each phase of training adds to the memory that the process holds at its beginning."""
     rows = 12 * sizes.rows + (8 * sizes.rows + 8 * sizes.label_entries)
-    return {
+    phases = {
         "clustering": int(rows + _clustering(sizes, execution)) if sizes.centroid_entries else 0,
         "training": int(rows + _training(sizes, execution)),
     }
+    return phases | ({"refining": int(rows + _refining(sizes, execution))} if sizes.refined else {})
 
 
 def _clustering(sizes: Sizes, execution: ExecutionPlan) -> float:
@@ -149,6 +160,13 @@ def _training(sizes: Sizes, execution: ExecutionPlan) -> float:
     if execution.spill:
         finished = 2 * sizes.tree_bytes / SPILL_SHARE
     return lists + places + max(entries, finished)
+
+
+def _refining(sizes: Sizes, execution: ExecutionPlan) -> float:
+    """Return what refined labels take besides the trees: rankings, lists of rows, the calibration."""
+    lists = LIST_ENTRIES * 12 * sizes.rows + 16 * sizes.labels
+    trees = 0.0 if execution.spill else sizes.trees * sizes.tree_bytes
+    return trees + 2.5 * sizes.tree_bytes + max(RANKING_BYTES, CALIBRATION_BYTES) + lists
 
 
 def _workplace(unit: UnitSize, sizes: Sizes, execution: ExecutionPlan) -> float:

@@ -47,7 +47,7 @@ RANKS, MOST_RANKED = 400, 2**27
 """Labels ranked per row; fewer where there are so many rows that all rankings together would be too long."""
 BEAM = 20
 BLOCK_ROWS = 1 << 14
-REFINED_STEPS, REFINED_SIZE = 4, 1.2
+REFINED_STEPS, REFINED_SIZE = 5, 1.2
 """They take about as long as the training of so many trees, and as much room."""
 MARGIN = -1.0
 C, BIAS, TOLERANCE = 1.0, 0.2, 0.05

@@ -1,0 +1,1 @@
+"""Trees, refined trees and one classifier per label: what quality costs."""
