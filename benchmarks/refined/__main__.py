@@ -16,6 +16,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FormatStrFormatter
 
 import longleaf as ll
 from benchmarks.data import NAMES, RESULTS, ROOT, load, prepare
@@ -66,7 +67,11 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
                     x = record["train_cpu"] if cost is None else found[cost]
                     colour = COLOURS[record["model"]]
                     panel.plot(x, found["psp@5"], marker, color=colour, label=f"{record['model']}, {tail}")
-            panel.set(xscale="log", xlabel=label, ylabel="psp@5, percent", title=TITLES[data])
+            panel.set_xscale("log")
+            for axis in (panel.xaxis.set_major_formatter, panel.xaxis.set_minor_formatter):
+                axis(FormatStrFormatter("%g"))
+            panel.tick_params(axis="x", which="both", labelsize=7)
+            panel.set(xlabel=label, ylabel="psp@5, percent", title=TITLES[data])
             panel.grid(alpha=0.3)
     handles, names = axes[0][0].get_legend_handles_labels()
     unique = dict(zip(names, handles, strict=True))
