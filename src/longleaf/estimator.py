@@ -35,7 +35,7 @@ from longleaf.search.rows import features_of, overrides_of
 from longleaf.search.score_map import NOMINEES, MapArguments, OverrideArguments, Overrides, ScoreMap
 from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
 from longleaf.training.checkpoint import StrPath
-from longleaf.training.data import DataSizes, TrainingData, held_out_rows, is_trained_twice
+from longleaf.training.data import DataSizes, TrainingData, held_out_rows, is_trained_twice, may_be_calibrated
 from longleaf.training.job import Refining, Trained, TrainingJob, TreeSource
 from longleaf.training.params import CHECKS, STORED
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
@@ -194,7 +194,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         if client is not None:
             if checkpoint is not None or memory is not None:
                 raise ValueError("checkpoint and memory must be None with client: Dask sees to both.")
-            return self._fit_on_cluster(X, y, sample_weight, client=client, progress=progress)
+            options: dict[str, Any] = {"client": client, "progress": progress, "refine": refine}
+            return self._fit_on_cluster(X, y, sample_weight, calibrate=calibrate, **options)
         job = self._job() if refine else replace(self._job(), refining=None)
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
             if given is not None and not self.trains_by_units:
@@ -206,30 +207,37 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
                 "but the target y is None."
             )
         data = job.check(X, y, sample_weight)
-        options: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
-        options |= {"memory": memory, "scratch": scratch}
+        options = {"progress": progress, "checkpoint": checkpoint, "memory": memory, "scratch": scratch}
         self._begin(X)
         if job.refining is None or not calibrate:
             return self._take(run(job, data, data.sizes(), **options))
         held = held_out_rows(data.labels, self.random_state)
         if not held.any():  # too few rows to fit what refined labels count
             return self._take(run(replace(job, refining=None), data, data.sizes(), **options))
-        return self._fit_and_calibrate(job, data, held, options)
+        return self._fit_and_calibrate(run, job, data, held, options)
 
     def _fit_and_calibrate(
-        self, job: TrainingJob, data: TrainingData, held: npt.NDArray[np.bool_], options: dict[str, Any]
+        self,
+        train: Callable[..., Trained],
+        job: TrainingJob,
+        data: TrainingData,
+        held: npt.NDArray[np.bool_],
+        options: dict[str, Any],
     ) -> Self:
-        """Keep some rows from the training, and calibrate on them; a training that fails leaves no model."""
+        """Keep some rows from the training, and calibrate on them; a training that fails leaves no model.
+
+        ``train`` is `longleaf.training.run.run`, or takes and returns the same.
+        """
         known, twice, aside = data.without(held), is_trained_twice(len(held)), np.flatnonzero(held)
         sizes = data.sizes()
         try:
-            self._take(run(job, known, known.sizes(), **(first_of_two(options) if twice else options)))
+            self._take(train(job, known, known.sizes(), **(first_of_two(options) if twice else options)))
             calibration = fit_calibration(self._candidates(data.rows.take(aside)), data.labels[aside])
             if calibration is None:
                 job, self.refined_ = replace(job, refining=None), None
             if twice:
                 self._forget()  # it need not be in memory any more
-                self._take(run(job, data, sizes, **second_of_two(options)))
+                self._take(train(job, data, sizes, **second_of_two(options)))
             self.calibration_, self.feature_mass_ = calibration, sizes.feature_mass
             self._note_data(sizes.label_counts, sizes.n_rows)
         except BaseException:
@@ -237,14 +245,42 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             raise
         return self
 
-    def _fit_on_cluster(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Self:
-        """Train on Dask; the parameters are those of `longleaf.distributed.fit`."""
+    def _fit_on_cluster(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        calibrate: bool = True,
+        refine: bool = True,
+        progress: Callable[[float], None] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Train on Dask; the options are those of `longleaf.distributed.fit`."""
         from longleaf.training import cluster  # it needs an extra
 
         if not self.trains_by_units:
             raise ValueError(f"model must be a PLT or BR to be trained on Dask; got {type(self).__name__}.")
-        trained = cluster.train(self._job(), X, y, sample_weight, **options)
-        self._begin(cluster.column_names(X))
+        job = self._job()
+        with cluster.open_session(X, y, sample_weight, normalize=job.normalize, **options) as session:
+            columns = cluster.column_names(X)
+            data = None
+            if (
+                job.refining is not None
+                and refine
+                and (not calibrate or may_be_calibrated(session.total.rows))
+            ):
+                data = session.whole()
+            if data is not None and calibrate:
+                held = held_out_rows(data.labels, self.random_state)
+                if held.any():
+                    self._begin(columns)
+                    return self._fit_and_calibrate(session.train, job, data, held, {"progress": progress})
+                data = None
+            if data is None:
+                job = replace(job, refining=None)
+            trained = session.train(job, data, session.sizes(), progress=progress)
+        self._begin(columns)
         return self._take(trained)
 
     @abstractmethod

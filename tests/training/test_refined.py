@@ -208,17 +208,20 @@ def test_little_to_learn_from_changes_nothing():
     assert len(found.rows) == 0
 
 
-def test_training_on_dask_says_that_it_cannot_refine():
+def test_dask_refines_to_the_same_bits():
     distributed = pytest.importorskip("distributed")
     X, Y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2, X.shape[0])
+    make = lambda: ll.PLT(n_trees=2, max_leaf=20, arity=4, random_state=1, n_jobs=1)  # noqa: E731
     cluster = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client:
-        with pytest.raises(ValueError, match=r"refine must be False \(--no-refine\)"):
-            ll.PLT(n_trees=1).fit(X, Y, client=client)
-        model = ll.PLT(n_trees=1, refine=False, random_state=1).fit(X, Y, client=client)
-    same(model, ll.PLT(n_trees=1, refine=False, random_state=1).fit(X, Y), X)
+        model = make().fit(X, Y, client=client)
+        weighted = ll.distributed.fit(make(), X, Y, weight, client=client, partitions=3)
+    same(model, make().fit(X, Y), X)
+    same(weighted, make().fit(X, Y, weight), X)
+    assert weighted.calibration_.slope == make().fit(X, Y, weight).calibration_.slope
 
 
 def test_trees_that_are_there_can_be_refined_later():

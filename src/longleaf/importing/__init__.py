@@ -77,7 +77,7 @@ def import_model(
         check_count(n_features, "n_features", low=source.n_features)
     width = source.n_features if n_features is None else n_features
     assembled = [assemble(tree, width, weight_bits) for tree in source.trees]
-    model = PLT(**source.params, weight_bits=weight_bits)
+    model = PLT(**source.params, refine=False, weight_bits=weight_bits)
     model.trees_ = model.tree = [tree for tree, _ in assembled]
     model.weights_ = [weights for _, weights in assembled]
     if counts is None:

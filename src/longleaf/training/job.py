@@ -8,7 +8,7 @@ An estimator says what to train with (`TrainingJob`), and takes what comes out (
 4. the classifiers of all nodes are trained,
 5. labels are refined, if wanted.
 
-`longleaf.training.run` does it in this process, `longleaf.training.cluster.train` on Dask, and
+`longleaf.training.run` does it in this process, `longleaf.training.cluster.Session.train` on Dask, and
 `longleaf.training.plan` estimates what it takes.
 """
 

@@ -25,7 +25,8 @@ Progress = Callable[[float], None] | None
 
 def first_of_two(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a training that another follows: checkpoints are for the last one."""
-    return options | {"checkpoint": None, "progress": _scaled(options.get("progress"), 0.0)}
+    own = options | {"progress": _scaled(options.get("progress"), 0.0)}
+    return own | ({"checkpoint": None} if "checkpoint" in own else {})
 
 
 def second_of_two(options: dict[str, Any]) -> dict[str, Any]:

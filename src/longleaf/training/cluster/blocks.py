@@ -141,6 +141,13 @@ def with_weight(data: TrainingData, weight: npt.NDArray[np.float32]) -> Training
     return TrainingData(data.rows, data.labels, weight)
 
 
+def with_labels(
+    data: TrainingData, labels: sp.csr_array, weight: npt.NDArray[np.float32] | None
+) -> TrainingData:
+    """Return the rows with other labels and weights."""
+    return TrainingData(data.rows, labels, weight)
+
+
 def _size_of_data(data: TrainingData) -> int:
     """Say how many bytes there are, so that Dask knows what moving and keeping them costs."""
     rows, labels = data.rows, data.labels

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -14,42 +16,115 @@ from longleaf.training.cluster.nodes import Problem, count, train_tasks
 from longleaf.training.cluster.run import Run
 from longleaf.training.cluster.sources import loaders
 from longleaf.training.cluster.trees import build_trees
-from longleaf.training.data import LEAST_ROWS, DataSizes, check_row_weight, may_be_calibrated
+from longleaf.training.data import DataSizes, TrainingData, check_row_weight
 from longleaf.training.job import Trained, TrainingJob
+from longleaf.training.refined import train_refined
+from longleaf.weights.chunks import WeightedTree
 
 
-def train(
-    job: TrainingJob,
+@contextmanager
+def open_session(
     X: Any,
     y: Any,
     sample_weight: Any,
     *,
+    normalize: bool,
     client: Any = None,
     partitions: int | None = None,
-    progress: Callable[[float], None] | None = None,
     timeout: float | None = None,
-) -> Trained:
-    """Run a training job on a cluster; the parameters are those of `longleaf.distributed.fit`."""
+) -> Iterator[Session]:
+    """Read the rows into partitions on a cluster; the parameters are those of `longleaf.distributed.fit`."""
     with Run(client, timeout) as run:
-        data = [start() for start in loaders(run, X, y, job.normalize, partitions)]
-        held = run.gather([run.submit("sizes", blocks.sizes, one) for one in data])
+        parts = [start() for start in loaders(run, X, y, normalize, partitions)]
+        held = run.gather([run.submit("sizes", blocks.sizes, one) for one in parts])
         total = check_sizes(held)
-        if job.refining is not None and may_be_calibrated(total.rows):
-            raise ValueError(
-                f"refine must be False (--no-refine) to train {LEAST_ROWS} rows or more on Dask; got True."
-            )
-        data = _add_weights(run, data, held, sample_weight)
+        yield Session(run, _add_weights(run, parts, held, sample_weight), [one.rows for one in held], total)
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Rows in partitions on a cluster, and what trains on them.
+
+    Attributes
+    ----------
+    run : Run
+    parts : list of futures of TrainingData
+    part_rows : list of int
+        The rows of each.
+    total : Sizes
+        Of all of them.
+    """
+
+    run: Run
+    parts: list[Any]
+    part_rows: list[int]
+    total: blocks.Sizes
+
+    def whole(self) -> TrainingData:
+        """Return all rows, in this process."""
+        return blocks.stack(tuple(self.run.gather(self.parts)))
+
+    def sizes(self) -> DataSizes:
+        """Count rows, features and labels."""
         counted = (("labels", blocks.count_labels), ("mass", blocks.weigh_features))
-        counts, mass = run.gather([count(run, name, function, data) for name, function in counted])
-        sizes = DataSizes(total.rows, total.features, counts, mass)
+        counts, mass = self.run.gather(
+            [count(self.run, name, function, self.parts) for name, function in counted]
+        )
+        return DataSizes(self.total.rows, self.total.features, counts, mass)
+
+    def train(
+        self,
+        job: TrainingJob,
+        data: TrainingData | None,
+        sizes: DataSizes,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Trained:
+        """Train as `longleaf.training.run.run` does; refined labels are trained in this process.
+
+        Parameters
+        ----------
+        job : TrainingJob
+        data : TrainingData, optional
+            The whole data, perhaps with other labels and weights than the partitions; only if labels are
+            refined.
+        sizes : DataSizes
+            Of the data.
+        progress : callable, optional
+        """
+        run, parts, total = self.run, self.parts, self.total
+        if data is not None:
+            parts, total = self._relabelled(data), total._replace(label_entries=int(data.labels.nnz))
         settings, seeds = job.weigh(job.settings, sizes), job.seeds(sizes)
         clusters = job.source.clusters
         if clusters is not None:
-            trees = build_trees(run, data, total, counts, clusters, seeds)
+            trees = build_trees(run, parts, total, sizes.label_counts, clusters, seeds)
         else:
-            trees = job.source.grow_trees(counts, seeds)
-        trained = train_tasks(run, Problem(data, total, settings, trees, seeds), progress)
-    return Trained(sizes, trees, [weights for weights, _ in trained], [facts for _, facts in trained])
+            trees = job.source.grow_trees(sizes.label_counts, seeds)
+        trained = train_tasks(run, Problem(parts, total, settings, trees, seeds), progress)
+        weights, facts = [one for one, _ in trained], [one for _, one in trained]
+        refined = None
+        if job.refining is not None and data is not None:
+            ranking = WeightedTree(trees[0], weights[0])
+            refined, more = train_refined(
+                ranking, data, sizes, job.refining, seeds[0], job.threads, None, None, len(trees)
+            )
+            facts.append(more)
+        return Trained(sizes, trees, weights, facts, refined)
+
+    def _relabelled(self, data: TrainingData) -> list[Any]:
+        """Return the partitions with the labels and weights of the data."""
+        bounds = np.append(0, np.cumsum(self.part_rows)).tolist()
+        return [
+            self.run.submit(
+                "relabel",
+                blocks.with_labels,
+                one,
+                data.labels[begin:end],
+                None if data.row_weight is None else data.row_weight[begin:end],
+            )
+            for one, (begin, end) in zip(self.parts, pairwise(bounds), strict=True)
+        ]
 
 
 def check_sizes(held: list[blocks.Sizes]) -> blocks.Sizes:
