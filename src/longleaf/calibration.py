@@ -23,9 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 import scipy.sparse as sp
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from longleaf._validation import ModelError
@@ -198,6 +196,9 @@ def fit_curve(z: Doubles, truth: Bools) -> Doubles:
     It bends at quantiles of ``z``; its slopes may differ from each other and from 1 at a small cost, so that
     little evidence changes little. Beyond the smallest and the largest ``z`` they are 1.
     """
+    from scipy.optimize import minimize  # slow to import, and needed in training alone
+    from scipy.special import expit
+
     if truth.all() or not truth.any():
         return IDENTITY
     pieces = int(np.clip(len(z) // PAIRS_PER_PIECE, 1, MOST_PIECES))
@@ -232,7 +233,7 @@ def fit_curve(z: Doubles, truth: Bools) -> Doubles:
     inside = [(LEAST_SLOPE, MOST_SLOPE)] * (n_slopes - 2)
     limits = [(None, None), (1.0, 1.0), *inside, (1.0, 1.0)]
     with threadpool_limits(1):
-        found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits)
     weights = rounded(found.x)
     return np.array([places, weights[0] + lengths(places) @ weights[1:]])
 

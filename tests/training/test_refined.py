@@ -1,5 +1,6 @@
 """Refined labels: which rows train them, what they are worth, and that they go wherever a model goes."""
 
+import importlib
 import math
 import pickle
 
@@ -25,9 +26,13 @@ def data(n=1500, labels=300, seed=1):
     return make_hierarchy(n, 800, labels, random_state=seed)
 
 
+def make_model():
+    return ll.PLT(n_trees=2, max_leaf=20, arity=4, random_state=1, n_jobs=1)
+
+
 @pytest.fixture(scope="module")
 def model():
-    return ll.PLT(n_trees=2, max_leaf=20, arity=4, random_state=1, n_jobs=1).fit(*data())
+    return make_model().fit(*data())
 
 
 def same(one, other, X):
@@ -172,16 +177,15 @@ def test_a_refit_of_some_labels_leaves_the_other_groups_as_they_are():
 
 def test_a_killed_training_has_the_same_refined_labels(tmp_path):
     X, Y = data()
-    make = lambda: ll.PLT(n_trees=2, max_leaf=20, arity=4, random_state=1, n_jobs=2)  # noqa: E731
-    whole = make().fit(X, Y)
+    whole = make_model().fit(X, Y)
 
     def stop(share):
         if share > 0.93:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make().fit(X, Y, checkpoint=tmp_path / "kept", progress=stop)
-    same(whole, make().fit(X, Y, checkpoint=tmp_path / "kept"), X)
+        make_model().fit(X, Y, checkpoint=tmp_path / "kept", progress=stop)
+    same(whole, make_model().fit(X, Y, checkpoint=tmp_path / "kept"), X)
 
 
 def test_training_within_a_limit_of_memory_refines_to_the_same_bits(tmp_path):
@@ -210,18 +214,18 @@ def test_little_to_learn_from_changes_nothing():
 
 def test_dask_refines_to_the_same_bits():
     distributed = pytest.importorskip("distributed")
+    spread = importlib.import_module("longleaf.distributed")
     X, Y = data()
     weight = np.random.default_rng(1).uniform(0.5, 2, X.shape[0])
-    make = lambda: ll.PLT(n_trees=2, max_leaf=20, arity=4, random_state=1, n_jobs=1)  # noqa: E731
     cluster = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client:
-        model = make().fit(X, Y, client=client)
-        weighted = ll.distributed.fit(make(), X, Y, weight, client=client, partitions=3)
-    same(model, make().fit(X, Y), X)
-    same(weighted, make().fit(X, Y, weight), X)
-    assert weighted.calibration_.slope == make().fit(X, Y, weight).calibration_.slope
+        model = make_model().fit(X, Y, client=client)
+        weighted = spread.fit(make_model(), X, Y, weight, client=client, partitions=3)
+    same(model, make_model().fit(X, Y), X)
+    same(weighted, make_model().fit(X, Y, weight), X)
+    assert weighted.calibration_.slope == make_model().fit(X, Y, weight).calibration_.slope
 
 
 def test_trees_that_are_there_can_be_refined_later():
