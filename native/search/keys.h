@@ -17,14 +17,14 @@ inline float label_key(const SearchSettings& settings, int32_t label, float log_
 }
 
 // At most, and at least, what a label scores whose log probability was computed in another way.
-inline float least_label_key(const SearchSettings& settings, int32_t label, float log_probability, float log_h = 0.0f) {
+inline float least_label_key(const SearchSettings& settings, int32_t label, float log_probability) {
   if (settings.map) log_probability -= rounding_of_probability(log_probability);
-  const float key = label_key(settings, label, log_probability, log_h);
+  const float key = label_key(settings, label, log_probability);
   return key - rounding(key);
 }
-inline float most_label_key(const SearchSettings& settings, int32_t label, float log_probability, float log_h = 0.0f) {
+inline float most_label_key(const SearchSettings& settings, int32_t label, float log_probability) {
   if (settings.map) log_probability += rounding_of_probability(log_probability);
-  const float key = label_key(settings, label, log_probability, log_h);
+  const float key = label_key(settings, label, log_probability);
   return key + rounding(key);
 }
 
