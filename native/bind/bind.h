@@ -139,6 +139,7 @@ void bind_search(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_train(nb::module_& m);
 void bind_trees(nb::module_& m);
+void bind_utility(nb::module_& m);
 void bind_weights(nb::module_& m);
 void bind_xmlc(nb::module_& m);
 

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   longleaf::python::bind_baselines(m);
   longleaf::python::bind_phrases(m);
   longleaf::python::bind_search(m);
+  longleaf::python::bind_utility(m);  // before what has utilities among its arguments
   longleaf::python::bind_text(m);
   longleaf::python::bind_train(m);
   longleaf::python::bind_trees(m);

@@ -1,14 +1,16 @@
 // Searching a model's trees, as Python calls it.
-#include <nanobind/stl/optional.h>
-
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bind/bind.h"
 #include "bind/forest.h"
+#include "bind/maps.h"
+#include "bind/utility.h"
 #include "search/search.h"
 
 using namespace nb::literals;
@@ -17,95 +19,23 @@ namespace longleaf::python {
 
 namespace {
 
-template <class T>
-using Optional = std::optional<In<T>>;
-
-void check_maps(const In<float>& slope, const In<float>& offset, bool may_be_level, const std::string& whose) {
-  const auto each_is = [](const In<float>& values, auto good) {
-    return std::all_of(values.data(), values.data() + values.shape(0), good);
-  };
-  if (!each_is(slope, [&](float s) { return (may_be_level ? s >= 0 : s > 0) && s <= kMostSlope; }))
-    throw std::invalid_argument("every slope of " + whose + " must be " + (may_be_level ? "at least 0" : "above 0") +
-                                " and at most 1000");
-  if (!each_is(offset, [](float o) { return std::fabs(o) <= kMostOffset; }))
-    throw std::invalid_argument("every offset of " + whose + " must be from -1000 to 1000");
-}
-
-// points: the places, then the values there.
-Curve checked_curve(const Optional<double>& points, const char* name, bool may_be_level) {
-  Curve curve;
-  if (!points) return curve;
-  const auto fail = [&](const std::string& what) { throw std::invalid_argument(std::string(name) + " must " + what); };
-  const size_t size = points->shape(0) / 2;
-  if (points->shape(0) != 2 * size || size < 2 || size > size_t(kMostBreaks))
-    fail("have from 2 to " + std::to_string(kMostBreaks) + " places, and as many values");
-  const double *x = points->data(), *y = x + size;
-  for (size_t i = 0; i < size; ++i)
-    if (!(std::fabs(x[i]) <= 1e6 && std::fabs(y[i]) <= 1e6)) fail("hold numbers from -1e6 to 1e6");
-  for (size_t i = 1; i < size; ++i)
-    if (!(x[i] > x[i - 1] && (y[i] > y[i - 1] || (may_be_level && y[i] == y[i - 1])))) fail("rise");
-  curve.size = int(size);
-  std::copy(x, x + size, curve.x.begin());
-  std::copy(y, y + size, curve.y.begin());
-  return curve;
-}
-
-ScoreShape checked_shape(const Optional<double>& evidence, const Optional<double>& result) {
-  const ScoreShape shape(checked_curve(evidence, "map_evidence", true), checked_curve(result, "map_result", false));
-  if (!(shape.knot_step > 1e-9)) throw std::invalid_argument("map_evidence must rise");
-  return shape;
-}
-
-float checked_refined(float refined, const char* name) {
-  if (!(refined >= 0 && refined <= kMostSlope))
-    throw std::invalid_argument(std::string(name) + " must be at least 0 and at most 1000");
-  return refined;
-}
-
-// bounds: null where there is nothing to search.
-ScoreMap checked_score_map(const Forest& forest, const Optional<float>& slope, const Optional<float>& offset,
-                           float refined, const ScoreShape& shape, const Optional<float>* bounds) {
-  if (!slope && !offset && (bounds == nullptr || !*bounds)) {
-    if (forest.refined()) throw std::invalid_argument("a model with refined labels must have a score map");
-    return {};
-  }
-  if (!slope || !offset || (bounds != nullptr && !*bounds))
-    throw std::invalid_argument("a score map must have slopes, offsets and bounds");
-  check_size(*slope, forest.labels(), "map_slope");
-  check_size(*offset, forest.labels(), "map_offset");
-  check_maps(*slope, *offset, false, "the score map");
-  if (bounds != nullptr) check_size(**bounds, forest.score_bounds_size(), "map_bounds");
-  return {slope->data(), offset->data(), checked_refined(refined, "map_refined"), &shape,
-          bounds != nullptr ? (*bounds)->data() : nullptr};
-}
-
-Overrides checked_overrides(const Forest& forest, int64_t rows, const Optional<int64_t>& indptr,
-                            const Optional<int32_t>& labels, const Optional<float>& slope,
-                            const Optional<float>& offset, float refined, const ScoreShape& shape) {
-  if (!indptr && !labels && !slope && !offset) return {};
-  if (!indptr || !labels || !slope || !offset)
-    throw std::invalid_argument("overrides must have an indptr, labels, slopes and offsets");
-  const auto entries = int64_t(labels->shape(0));
-  check_size(*indptr, rows + 1, "override_indptr");
-  check_ranges(*indptr, size_t(entries), "override_indptr");
-  if (indptr->data()[rows] != entries) throw std::invalid_argument("override_indptr must end at the last override");
-  check_size(*slope, entries, "override_slope");
-  check_size(*offset, entries, "override_offset");
-  check_below(*labels, forest.labels(), "override_labels");
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = indptr->data()[row] + 1; i < indptr->data()[row + 1]; ++i)
-      if (labels->data()[i] <= labels->data()[i - 1])
-        throw std::invalid_argument("override_labels must ascend within a row; those of row " + std::to_string(row) +
-                                    " do not");
-  check_maps(*slope, *offset, true, "the overrides");
-  return {indptr->data(), labels->data(), slope->data(), offset->data(), checked_refined(refined, "override_refined"),
-          &shape};
-}
-
 // Labels without refined classifiers are not nominated, so the number does not matter there.
 int checked_nominees(const Forest& forest, int nominees) {
   if (nominees < 1) throw std::invalid_argument("nominees must be at least 1");
   return int(std::min(int64_t(nominees), forest.labels()));
+}
+
+// seconds: from `begin` on.
+Limits checked_limits(double epsilon, int64_t evaluations, std::optional<double> seconds,
+                      std::chrono::steady_clock::time_point begin) {
+  if (!(epsilon >= 0 && epsilon < 1)) throw std::invalid_argument("epsilon must be at least 0 and below 1");
+  if (evaluations < 1) throw std::invalid_argument("max_evaluations must be at least 1");
+  Limits limits{epsilon, evaluations, {}};
+  if (!seconds) return limits;
+  if (!(*seconds > 0 && *seconds <= 1e6)) throw std::invalid_argument("seconds must be above 0 and at most 1e6");
+  limits.deadline =
+      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(*seconds));
+  return limits;
 }
 
 nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indices, In<float> data, In<float> row_scale,
@@ -114,7 +44,9 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
                    Optional<float> map_offset, float map_refined, int map_nominees, Optional<double> map_evidence,
                    Optional<double> map_result, Optional<float> map_bounds, Optional<int64_t> override_indptr,
                    Optional<int32_t> override_labels, Optional<float> override_slope, Optional<float> override_offset,
-                   float override_refined) {
+                   float override_refined, const PyUtility* utility, bool resume, double epsilon,
+                   int64_t max_evaluations, std::optional<double> seconds) {
+  const auto begin = std::chrono::steady_clock::now();
   const CsrView X = csr(indptr, indices, data, forest.get().features());
   const int64_t rows = X.rows;
   check_size(row_scale, rows, "row_scale");
@@ -126,28 +58,36 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
       !has(log_bounds, forest.get().nodes()))
     throw std::invalid_argument("log_gain and log_threshold must have an element per label, log_bounds one per node");
   std::vector<int32_t> labels(size_t(rows) * k);
-  std::vector<float> scores(labels.size()), probabilities(log_gain.shape(0) ? labels.size() : 0);
+  const bool own_probabilities = log_gain.shape(0) > 0 || utility != nullptr;
+  std::vector<float> scores(labels.size()), probabilities(own_probabilities ? labels.size() : 0);
+  std::vector<float> missed(size_t(rows), kNever);
   std::vector<int64_t> evaluations(static_cast<size_t>(rows));
   auto given = [](const In<float>& a) { return a.shape(0) ? a.data() : nullptr; };
   const ScoreShape score_shape = checked_shape(map_evidence, map_result);
-  SearchSettings settings{k,
-                          beam,
-                          union_rule,
-                          threads,
-                          given(log_gain),
-                          given(log_bounds),
-                          given(log_threshold),
-                          log_floor,
-                          checked_score_map(forest.get(), map_slope, map_offset, map_refined, score_shape,
-                                            forest.get().refined() ? nullptr : &map_bounds),
-                          checked_overrides(forest.get(), rows, override_indptr, override_labels, override_slope,
-                                            override_offset, override_refined, score_shape)};
+  SearchSettings settings;
+  settings.k = k;
+  settings.beam = beam;
+  settings.resume = resume;
+  settings.union_rule = union_rule;
+  settings.threads = threads;
+  settings.log_gain = given(log_gain);
+  settings.log_bounds = given(log_bounds);
+  settings.log_threshold = given(log_threshold);
+  settings.log_floor = log_floor;
+  const bool needs_bounds = !utility && (map_bounds || !forest.get().refined());
+  settings.map = checked_score_map(forest.get(), map_slope, map_offset, map_refined, score_shape,
+                                   needs_bounds ? &map_bounds : nullptr);
+  settings.overrides = checked_overrides(forest.get(), rows, override_indptr, override_labels, override_slope,
+                                         override_offset, override_refined, score_shape);
   settings.nominees = checked_nominees(forest.get(), map_nominees);
+  if (utility) settings.utility = utility->of(forest.get());
+  settings.limits = checked_limits(epsilon, max_evaluations, seconds, begin);
   if (settings.map)
     settings.log_floor -= rounding(log_floor);  // a tree's own score may round to less than their mean's
   auto search = [&](Work& work) {
-    float* own = log_gain.shape(0) ? probabilities.data() : nullptr;
-    top_k(forest.get(), X, row_scale.data(), settings, work, {labels.data(), scores.data(), own, evaluations.data()});
+    float* own = own_probabilities ? probabilities.data() : nullptr;
+    top_k(forest.get(), X, row_scale.data(), settings, work,
+          {labels.data(), scores.data(), own, evaluations.data(), missed.data()});
   };
   if (threads == 1 && rows <= 16 && progress.is_none()) {  // a few rows: starting a thread would take longer
     nb::gil_scoped_release release;
@@ -158,8 +98,9 @@ nb::tuple py_top_k(const PyForest& forest, In<int64_t> indptr, In<int32_t> indic
   }
   const std::vector<size_t> shape{size_t(rows), size_t(k)};
   const Out<float> score = to_numpy(std::move(scores), shape);
-  const Out<float> probability = log_gain.shape(0) ? to_numpy(std::move(probabilities), shape) : score;
-  return nb::make_tuple(to_numpy(std::move(labels), shape), score, probability, to_numpy(std::move(evaluations)));
+  const Out<float> probability = own_probabilities ? to_numpy(std::move(probabilities), shape) : score;
+  return nb::make_tuple(to_numpy(std::move(labels), shape), score, probability, to_numpy(std::move(evaluations)),
+                        to_numpy(std::move(missed)));
 }
 
 void check_pairs(const PyForest& forest, int64_t n_rows, const In<int64_t>& rows, const In<int32_t>& labels) {
@@ -217,11 +158,8 @@ Out<float> py_score_bounds(const PyForest& forest, In<float> log_gain, In<float>
                            Optional<double> evidence, Optional<double> result) {
   const int64_t labels = forest.get().labels();
   if (log_gain.shape(0) > 0) check_size(log_gain, labels, "log_gain");
-  check_size(slope, labels, "slope");
-  check_size(offset, labels, "offset");
-  check_maps(slope, offset, false, "the score map");
   const ScoreShape shape = checked_shape(evidence, result);
-  const ScoreMap map{slope.data(), offset.data(), 0.0f, &shape};
+  const ScoreMap map = checked_score_map(forest.get(), slope, offset, 0.0f, shape, nullptr);
   std::vector<float> bounds;
   run_watched(size_t(labels) * kKnots, [&](Work& work) {
     work.run([&] { bounds = forest.get().score_bounds(log_gain.shape(0) ? log_gain.data() : nullptr, map, work); });
@@ -259,7 +197,9 @@ void bind_search(nb::module_& m) {
            "map_evidence"_a.noconvert() = nb::none(), "map_result"_a.noconvert() = nb::none(),
            "map_bounds"_a.noconvert() = nb::none(), "override_indptr"_a.noconvert() = nb::none(),
            "override_labels"_a.noconvert() = nb::none(), "override_slope"_a.noconvert() = nb::none(),
-           "override_offset"_a.noconvert() = nb::none(), "override_refined"_a = 0.0f)
+           "override_offset"_a.noconvert() = nb::none(), "override_refined"_a = 0.0f, "utility"_a = nb::none(),
+           "resume"_a = false, "epsilon"_a = 0.0, "max_evaluations"_a = std::numeric_limits<int64_t>::max(),
+           "seconds"_a = nb::none())
       .def("probabilities", &py_probabilities, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
            "row_scale"_a.noconvert(), "rows"_a.noconvert(), "labels"_a.noconvert(), "threads"_a, nb::kw_only(),
            "map_slope"_a.noconvert() = nb::none(), "map_offset"_a.noconvert() = nb::none(), "map_refined"_a = 0.0f,

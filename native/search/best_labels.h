@@ -22,6 +22,10 @@ inline float log_mean(const float* values, size_t size) {
 }
 
 // Of equal scores the lower label is the better, so that the answer does not depend on the order of the search.
+//
+// Quotas: a row has at most so many labels of a group. Sets of labels that keep to them are the independent sets of a
+// matroid, so that what leaves for a better label is the worst of the labels that it could replace: the worst of its
+// group where that is full, else the worst of all.
 class BestLabels {
  public:
   void start(const SearchSettings& settings) {
@@ -32,10 +36,18 @@ class BestLabels {
   // What a score must reach to matter. The heap's front is the worst of the found.
   float bar() const { return full() ? found_.front().key : settings_->log_floor; }
 
-  void offer(int32_t label, float key) {
+  // Whether a label could enter, whatever its group.
+  bool admits(int32_t label, float key) const {
+    return full() ? found_.front() < Found{key, 0.0f, label} : key >= settings_->log_floor;
+  }
+
+  // probability: only where labels have utilities; else the score tells it.
+  void offer(int32_t label, float key, float probability = 0.0f) {
     if (!(key >= bar()) || key == kNever) return;  // also refuses what is not a number
     if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
-    keep_best(found_, Found{key, label}, size_t(settings_->k));
+    const Found found{key, probability, label};
+    if (settings_->utility.group != nullptr && !make_way(found)) return;
+    keep_best(found_, found, size_t(settings_->k));
   }
 
   // Best first, padded with -1 and 0; nothing can be offered afterwards.
@@ -44,6 +56,11 @@ class BestLabels {
     for (int64_t i = 0; i < settings_->k; ++i) {
       const bool have = size_t(i) < found_.size();
       answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
+      if (settings_->utility) {
+        answers.scores[row * settings_->k + i] = have ? found_[i].key : 0.0f;
+        answers.probabilities[row * settings_->k + i] = have ? found_[i].probability : 0.0f;
+        continue;
+      }
       answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
       if (!answers.probabilities) continue;
       // Not score / gain: a score may be too small for a float where a gain is extreme.
@@ -55,12 +72,33 @@ class BestLabels {
 
  private:
   struct Found {
-    float key;  // log score
+    float key;  // log score, or utility
+    float probability;
     int32_t label;
     bool operator<(const Found& other) const { return key != other.key ? key < other.key : label > other.label; }
   };
 
   bool full() const { return found_.size() >= size_t(settings_->k); }
+
+  // Removes the worst label of a full group for a better one of it; false if there is no place for that.
+  bool make_way(const Found& found) {
+    const Utility& utility = settings_->utility;
+    const int32_t group = utility.group[found.label];
+    if (group < 0) return true;
+    if (utility.quota[group] == 0) return false;
+    int32_t members = 0;
+    auto worst = found_.end();
+    for (auto one = found_.begin(); one != found_.end(); ++one) {
+      if (utility.group[one->label] != group) continue;
+      ++members;
+      if (worst == found_.end() || *one < *worst) worst = one;
+    }
+    if (members < utility.quota[group]) return true;
+    if (found < *worst) return false;
+    found_.erase(worst);
+    std::make_heap(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return b < a; });
+    return true;
+  }
 
   const SearchSettings* settings_ = nullptr;
   std::vector<Found> found_;

@@ -32,6 +32,8 @@ class BlockSearch {
     }
     while (!active_.empty()) {
       work.check();
+      if (settings.limits.passed())
+        for (const int32_t i : active_) searches_[size_t(i)].stop();
       requests_.clear();
       std::erase_if(active_, [&](int32_t i) { return !searches_[i].advance(i, requests_); });
       std::sort(requests_.begin(), requests_.end(), [](const NodeRequest& a, const NodeRequest& b) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -145,7 +146,9 @@ std::vector<float> Forest::log_bounds(const float* log_gain) const {
   return bounds;
 }
 
-int64_t Forest::score_bounds_size() const { return (trees_.back().first_chunk + trees_.back().chunks.chunks) * kKnots; }
+int64_t Forest::score_bounds_size() const {
+  return (refined_ ? 1 : trees_.back().first_chunk + trees_.back().chunks.chunks) * kKnots;
+}
 
 std::vector<float> Forest::score_bounds(const float* log_gain, const ScoreMap& map, const Work& work) const {
   std::vector<float> bounds(size_t(score_bounds_size()), kNever);
@@ -162,13 +165,114 @@ std::vector<float> Forest::score_bounds(const float* log_gain, const ScoreMap& m
     if (gain == kNever) continue;
     own.fill(kNever);
     map.of(label).raise_bounds(gain, own.data());
+    if (refined_) raise(bounds.data(), own.data());
+    if (refined_) continue;
     for (const Tree& tree : trees_)
       if (tree.leaf[label] > 0) raise(row_of(tree, tree.parent[tree.leaf[label]]), own.data());
   }
-  for (const Tree& tree : trees_)
+  for (size_t t = 0; t < trees_.size() && !refined_; ++t) {
+    const Tree& tree = trees_[t];
     for (auto v = int32_t(tree.view.nodes - 1); v > 0; --v)  // children come after their parents
       if (!tree.view.is_leaf(v)) raise(row_of(tree, tree.parent[v]), row_of(tree, v));
+  }
   return bounds;
+}
+
+namespace {
+
+// Bounds of utilities: what a label's probability is at most at each knot, shared by labels of the same map.
+class KnotProbabilities {
+ public:
+  explicit KnotProbabilities(const ScoreMap& map) : map_(map) {}
+
+  const std::array<float, kKnots>& of(int32_t label, const ScoreShape& shape) {
+    const LabelMap map = map_ ? map_.of(label) : LabelMap{1.0f, 0.0f, 0.0f, &shape};
+    if (known_ && map.slope == slope_ && map.offset == offset_) return most_;
+    slope_ = map.slope, offset_ = map.offset, known_ = true;
+    most_.fill(kNever);
+    map.raise_bounds(0.0f, most_.data());
+    for (float& most : most_) most = std::exp(most);  // of a line it lies below the line to the next knot
+    return most_;
+  }
+
+ private:
+  const ScoreMap& map_;
+  std::array<float, kKnots> most_{};
+  float slope_ = 0, offset_ = 0;
+  bool known_ = false;
+};
+
+// Rounds up to multiples of a number that is so large that lines between them are exact in a double: a bound then never
+// falls towards the root.
+class Grain {
+ public:
+  explicit Grain(const UtilityTable& utility) {
+    double largest = 0;
+    for (size_t j = 0; j < utility.a.size(); ++j)
+      if (utility.b[j] != kNever)
+        largest = std::max(largest, 2 * std::fabs(double(utility.a[j])) + std::fabs(double(utility.b[j])));
+    grain_ = std::ldexp(1.0, std::max(-120, std::ilogb(std::max(largest, 1e-30)) - 20));
+  }
+  float up(float value) const {
+    return value == kNever ? kNever : float((std::ceil(double(value) / grain_) + 1) * grain_);
+  }
+
+ private:
+  double grain_;
+};
+
+}  // namespace
+
+void Forest::bound_utility(UtilityTable& utility, const ScoreMap& map, const Work& work) const {
+  utility.bounds.assign(size_t(score_bounds_size()), kNever);
+  std::vector<int32_t> all(static_cast<size_t>(labels_));
+  std::iota(all.begin(), all.end(), 0);
+  bound_utility(utility, map, all, work);
+}
+
+// A row of bounds is computed from the children of its node, below before above.
+void Forest::bound_utility(UtilityTable& utility, const ScoreMap& map, std::span<const int32_t> labels,
+                           const Work& work) const {
+  const Utility lines = utility.view();
+  KnotProbabilities probabilities(map);
+  const Grain grain(utility);
+  const auto raise_by_label = [&](float* row, int32_t label) {
+    if (lines.b[label] == kNever) return;
+    const std::array<float, kKnots>& most = probabilities.of(label, utility.shape);
+    for (int i = 0; i < kKnots; ++i) row[i] = std::max(row[i], grain.up(lines.most(label, double(most[i]))));
+  };
+  if (refined_) {
+    std::fill(utility.bounds.begin(), utility.bounds.end(), kNever);
+    for (int32_t label = 0; label < labels_; ++label) {
+      work.check();
+      raise_by_label(utility.bounds.data(), label);
+    }
+    return;
+  }
+  for (const Tree& tree : trees_) {
+    const auto row_of = [&](int32_t inner) {
+      return utility.bounds.data() + (tree.first_chunk + tree.family_chunk[inner]) * kKnots;
+    };
+    std::vector<bool> changed(size_t(tree.view.nodes));
+    for (const int32_t label : labels)
+      if (tree.leaf[label] >= 0)
+        for (int32_t v = tree.parent[tree.leaf[label]]; v >= 0 && !changed[size_t(v)]; v = tree.parent[v])
+          changed[size_t(v)] = true;
+    for (auto v = int32_t(tree.view.nodes - 1); v >= 0; --v) {  // children come after their parents
+      if (!changed[size_t(v)]) continue;
+      work.check();
+      float* row = row_of(v);
+      std::fill_n(row, kKnots, kNever);
+      for (int32_t child = tree.view.first_child[v]; child < tree.view.first_child[v + 1]; ++child) {
+        if (tree.view.is_leaf(child)) {
+          raise_by_label(row, tree.view.label[child]);
+        } else {
+          const float* below = row_of(child);
+          for (int i = 0; i < kKnots; ++i) row[i] = std::max(row[i], below[i]);
+        }
+      }
+    }
+  }
 }
 
 void family_log_probabilities(const Forest::Tree& tree, int link, int32_t node, const Query& query, float above,

@@ -52,7 +52,7 @@ LevelSearch::LevelSearch(const Forest& forest, const SearchSettings& settings, c
       settings_(settings),
       work_(work),
       first_(nodes_to_begin_with(forest, settings)),
-      margin_(several() ? kMargin : 0.0f),
+      margin_(several() && !settings.utility ? kMargin : 0.0f),
       log_trees_(std::log(float(forest.trees().size()))),
       waiting_(forest.trees().size()),
       eta_(forest.trees().size()) {}
@@ -68,6 +68,7 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
     rows_[r].values.clear();
     rows_[r].families.clear();
     rows_[r].evaluations = 0;
+    rows_[r].missed = kNever;
   }
   const size_t trees = forest_.trees().size();
   for (size_t t = 0; t < trees; ++t) look_around(t);
@@ -84,6 +85,8 @@ std::span<const int64_t> LevelSearch::run(const CsrView& X, const float* row_sca
     } else {
       if (several()) settle(r);
       if (rows_[r].overrides.size > 0) judge_overridden(r);
+      if (answers.missed != nullptr)
+        answers.missed[rows[r]] = rows_[r].missed >= rows_[r].best.bar() ? rows_[r].missed : kNever;
       rows_[r].best.write(answers, rows[r]);
     }
     answers.evaluations[rows[r]] += rows_[r].evaluations;
@@ -101,6 +104,8 @@ void LevelSearch::look_around(size_t t) {
   expanded_.clear();
   for (size_t r = 0; r < bar_.size(); ++r) {
     rows_[r].best.start(settings_);
+    if (!several()) offer_the_rest(rows_[r], rows_[r].best);
+    bar_[r] = std::max(bar_[r], rows_[r].best.bar());
     rows_[r].kept.assign(1, Open{{key_of(t, {0, int32_t(r), 0.0f}), 0}, 0.0f});
   }
   for (size_t depth = 0;; ++depth) {
@@ -156,6 +161,10 @@ void LevelSearch::keep_the_beam(size_t t, size_t depth) {
     const Ranked& one = ranked_[i];
     place = i > 0 && one.row == ranked_[i - 1].row ? place + 1 : 0;
     if (place >= settings_.beam && one.expanded) leave(size_t(one.row));
+    if (place >= settings_.beam && !one.expanded) {
+      float& missed = rows_[size_t(one.row)].missed;
+      missed = std::max(missed, one.open.key);
+    }
     if (place < settings_.beam && !one.expanded) level_.push_back({one.open.node, one.row, one.open.value});
   }
 }
@@ -190,7 +199,9 @@ void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
   for (int32_t v = begin; v < end; ++v) {
     if (value_[size_t(v - begin)] < least) continue;
     const Visit child{v, visit.row, value_[size_t(v - begin)]};
-    const float key = key_of(t, child);
+    float key = key_of(t, child);
+    if (settings_.utility && several() && tree.view.is_leaf(v))  // it is a bound then, and allows for rounding
+      key = most_label_key(settings_, tree.view.label[v], child.value);
     if (tree.view.is_leaf(v))
       see_leaf(t, child, key);
     else if (key >= bar_[size_t(visit.row)] && key != kNever)
@@ -209,8 +220,16 @@ void LevelSearch::see_leaf(size_t t, const Visit& leaf, float key) {
   if (several()) row.values.push_back({label, int32_t(t), leaf.value});
   const float share = several() ? share_of(leaf, label, key) : key;
   if (share < bar) return;
-  row.best.offer(label, share);
+  row.best.offer(label, share, label_probability(settings_, label, leaf.value));
   bar = std::max(bar, row.best.bar());
+}
+
+// The labels that no tree has a leaf for, where they have utilities.
+void LevelSearch::offer_the_rest(const Row& row, BestLabels& best) const {
+  for (const int32_t label : settings_.utility.rest) {
+    if (!best.admits(label, settings_.utility.b[label])) return;
+    if (row.overrides.find(label) < 0) best.offer(label, settings_.utility.b[label]);
+  }
 }
 
 // Calls judge(label) for each label of which something was kept, with its log eta in each tree in eta_; kNever where
@@ -229,7 +248,7 @@ void LevelSearch::each_label(Row& row, Judge judge) {
 
 // What a leaf's label scores at least, if the other trees have nothing for it.
 float LevelSearch::share_of(const Visit& leaf, int32_t label, float key) const {
-  if (!settings_.map) return key - log_trees_ - rounding(key);
+  if (!settings_.map && !settings_.utility) return key - log_trees_ - rounding(key);
   if (key < bar_[size_t(leaf.row)]) return kNever;  // the share is no more
   return least_label_key(settings_, label, leaf.value - log_trees_);
 }
@@ -237,6 +256,7 @@ float LevelSearch::share_of(const Visit& leaf, int32_t label, float key) const {
 // The bar after looking around: what a label was not seen to have may be nothing.
 void LevelSearch::add_up(size_t r) {
   lower_.start(settings_);
+  offer_the_rest(rows_[r], lower_);
   each_label(rows_[r],
              [&](int32_t label) { lower_.offer(label, least_label_key(settings_, label, log_mean_of_trees())); });
   bar_[r] = std::max(bar_[r], lower_.bar());
@@ -246,11 +266,12 @@ void LevelSearch::add_up(size_t r) {
 void LevelSearch::settle(size_t r) {
   Row& row = rows_[r];
   row.best.start(settings_);
+  offer_the_rest(row, row.best);
   std::sort(row.families.begin(), row.families.end());
   incomplete_.clear();
   each_label(row, [&](int32_t label) {
     if (assume_the_most(r, label))
-      row.best.offer(label, label_key(settings_, label, log_mean_of_trees()));
+      offer(row, label);
     else if (const float most = most_label_key(settings_, label, log_mean_of_trees()); most >= bar_[r])
       incomplete_.push_back({most, label});
   });
@@ -259,8 +280,14 @@ void LevelSearch::settle(size_t r) {
   for (const Incomplete& one : incomplete_) {
     if (one.most < row.best.bar()) return;
     for (size_t t = 0; t < eta_.size(); ++t) eta_[t] = known_.label_log_probability(t, one.label, row.evaluations);
-    row.best.offer(one.label, label_key(settings_, one.label, log_mean_of_trees()));
+    offer(row, one.label);
   }
+}
+
+// With the label's log eta in each tree in eta_.
+void LevelSearch::offer(Row& row, int32_t label) const {
+  const float mean = log_mean_of_trees();
+  row.best.offer(label, label_key(settings_, label, mean), label_probability(settings_, label, mean));
 }
 
 void LevelSearch::judge_overridden(size_t r) {

@@ -21,7 +21,7 @@ class LevelSearch {
   // A union of trees, or a beam through several, ends by what one row has found: those are searched row by row. So is
   // who wants every label: there is no bar.
   static bool serves(const Forest& forest, const SearchSettings& settings) {
-    if (forest.trees()[0].leaves <= settings.k) return false;
+    if (forest.trees()[0].leaves <= settings.k || settings.limits.any() || settings.utility.group) return false;
     return forest.trees().size() == 1 || (settings.beam == 0 && !settings.union_rule);
   }
 
@@ -73,6 +73,7 @@ class LevelSearch {
     std::vector<Value> values;      // several trees: what may matter of the leaves seen
     std::vector<int64_t> families;  // several trees: the nodes whose leaves were seen
     int64_t evaluations;
+    float missed;  // the best key that fell out of the beam
   };
 
   bool several() const { return forest_.trees().size() > 1; }
@@ -88,6 +89,7 @@ class LevelSearch {
   void expand_level(size_t t, Take take_inner);
   template <class Take>
   void expand(size_t t, const Visit& visit, Take take_inner);
+  void offer_the_rest(const Row& row, BestLabels& best) const;
   void see_leaf(size_t t, const Visit& leaf, float key);
   template <class Judge>
   void each_label(Row& row, Judge judge);
@@ -96,6 +98,7 @@ class LevelSearch {
   void add_up(size_t row);
   void leave(size_t row);
   void settle(size_t row);
+  void offer(Row& row, int32_t label) const;
   void judge_overridden(size_t row);
   bool assume_the_most(size_t row, int32_t label);
 

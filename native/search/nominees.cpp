@@ -7,6 +7,10 @@
 //
 // The trees search a block of rows together (level_search.cpp). The groups of refined labels are evaluated for a block
 // of rows in the order of the weights.
+//
+// A tree that is searched by a beam, or not to the end, may have missed labels. It says how probable they can be, m:
+// what it nominates with a probability above m it would nominate anyhow; its other nominees it might not, and any other
+// label it might nominate with m. So a label's probability lies between two numbers, and so does its score.
 #include "search/nominees.h"
 
 #include <algorithm>
@@ -38,7 +42,11 @@ void NomineeLists::append(const NomineeLists& rows) {
 NomineeSearch::NomineeSearch(const Forest& forest, const SearchSettings& settings, const Work& work)
     : forest_(forest), settings_(settings), work_(work) {
   tree_settings_.k = int(std::min(int64_t(settings.union_rule ? settings.k : settings.nominees), forest.labels()));
-  tree_settings_.beam = settings.beam;
+  tree_settings_.beam = settings.resume ? 0 : settings.beam;
+  tree_settings_.limits = settings.limits;
+  tree_settings_.limits.epsilon = 0;  // probabilities count, not only their order
+  const auto trees = int64_t(forest.trees().size());
+  tree_settings_.limits.evaluations = settings.limits.evaluations / trees + (settings.limits.evaluations % trees != 0);
   for (size_t t = 0; t < forest.trees().size(); ++t) {
     const Forest& tree = forest.single(t);
     trees_.push_back({&tree, LevelSearch(tree, tree_settings_, work), LevelSearch::serves(tree, tree_settings_)});
@@ -55,9 +63,13 @@ void NomineeSearch::find(const CsrView& X, const float* row_scale, std::span<con
   if (of_row_.size() < rows.size()) of_row_.resize(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) of_row_[i].clear();
   evaluations_.assign(size_t(size), 0);
+  most_of_others_.assign(rows.size(), 0.0f);
   int64_t* counts = evaluations_.data();
   for (TreeSearch& tree : trees_) nominate(tree, block, row_scale + begin, counts);
-  for (size_t i = 0; i < rows.size(); ++i) gather(of_row_[i], settings_.overrides.of(rows[i]));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    gather(of_row_[i], settings_.overrides.of(rows[i]));
+    for (Nominee& one : of_row_[i]) one.most += most_of_others_[i];  // from where nominate() counts
+  }
   if (forest_.refined() != nullptr) evaluate_refined(block, row_scale + begin, counts);
   if (evaluations == nullptr) return;
   for (int64_t row : rows) evaluations[row] += evaluations_[size_t(row - begin)];
@@ -67,27 +79,37 @@ void NomineeSearch::nominate(TreeSearch& tree, const CsrView& X, const float* ro
   const auto k = size_t(tree_settings_.k);
   labels_.resize(size_t(X.rows) * k);
   probabilities_.resize(size_t(X.rows) * k);
-  const Answers answers{labels_.data(), probabilities_.data(), nullptr, evaluations};
+  missed_.resize(size_t(X.rows));
+  const Answers answers{labels_.data(), probabilities_.data(), nullptr, evaluations, missed_.data()};
   std::span<const int64_t> left = rows_;
   if (tree.together && rows_.size() > 1) left = tree.search.run(X, row_scale, left, answers);
   alone_.run(*tree.tree, X, row_scale, tree_settings_, left, answers, work_);
   const auto share = 1.0f / float(trees_.size());
-  for (size_t i = 0; i < rows_.size(); ++i)
-    for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j)
-      of_row_[i].push_back({labels_[j], -1, probabilities_[j] * share, 0.0f});
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const float missed = std::exp(missed_[size_t(rows_[i])]);
+    most_of_others_[i] += missed * share;
+    for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j) {
+      const float probability = probabilities_[j] * share;
+      of_row_[i].push_back({labels_[j], -1, probability, probabilities_[j] < missed ? 0.0f : probability,
+                            probability - missed * share, 0.0f});
+    }
+  }
 }
 
 // Makes one nominee of each label, in order of label.
 void NomineeSearch::gather(std::vector<Nominee>& nominees, const RowOverrides& overrides) const {
-  for (int64_t i = 0; i < overrides.size; ++i) nominees.push_back({overrides.label[i], -1, 0.0f, 0.0f});
+  for (int64_t i = 0; i < overrides.size; ++i) nominees.push_back({overrides.label[i], -1, 0.0f, 0.0f, 0.0f, 0.0f});
   std::stable_sort(nominees.begin(), nominees.end(),
                    [](const Nominee& a, const Nominee& b) { return a.label < b.label; });
   size_t kept = 0;
   for (const Nominee& one : nominees) {
-    if (kept > 0 && nominees[kept - 1].label == one.label)
+    if (kept > 0 && nominees[kept - 1].label == one.label) {
       nominees[kept - 1].probability += one.probability;
-    else
+      nominees[kept - 1].least += one.least;
+      nominees[kept - 1].most += one.most;
+    } else {
       nominees[kept++] = one;
+    }
   }
   nominees.resize(kept);
 }

@@ -15,6 +15,7 @@ struct Nominee {
   int32_t label;
   int32_t group;      // the node of the refined tree that its classifier is a child of, -1 for none
   float probability;  // the mean over the trees, where it is 0 in a tree that did not nominate the label
+  float least, most;  // what an exact search would find it to be: the same, unless a tree may have missed something
   float log_h;        // -max(0, 1 - margin)^2
 };
 
@@ -29,6 +30,8 @@ class NomineeSearch {
   void find(const CsrView& X, const float* row_scale, std::span<const int64_t> rows, int64_t* evaluations);
   // Those of the i-th of the rows, in order of label.
   std::span<const Nominee> of(size_t i) const { return of_row_[i]; }
+  // What the probability of a label that no tree has nominated for the i-th row may be; 0 if all nominations are exact.
+  float most_of_others(size_t i) const { return most_of_others_[i]; }
 
  private:
   struct TreeSearch {
@@ -56,6 +59,8 @@ class NomineeSearch {
   std::vector<int32_t> labels_;       // of a tree and all rows up to the last
   std::vector<float> probabilities_;  // likewise
   std::vector<int64_t> evaluations_;  // likewise
+  std::vector<float> missed_;         // likewise
+  std::vector<float> most_of_others_;
   std::vector<std::vector<Nominee>> of_row_;
   std::vector<GroupRequest> requests_;
   std::vector<float> value_;

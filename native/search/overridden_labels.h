@@ -35,7 +35,7 @@ class OverriddenLabels {
       const Family missing = known.look_up(row_.label[place], value_.data());
       const float most = known_key(place, missing.node >= 0);
       if (missing.node < 0) {
-        best.offer(row_.label[place], most);
+        best.offer(row_.label[place], most, probability_);
       } else if (most >= best.bar()) {
         open_.push_back({most, place});
         std::push_heap(open_.begin(), open_.end());
@@ -68,8 +68,15 @@ class OverriddenLabels {
   }
 
   // By what is in value_: the label's own key, or no less than it.
-  float known_key(int64_t place, bool is_bound) const {
+  float known_key(int64_t place, bool is_bound) {
     float mean = log_mean(value_.data(), value_.size());
+    if (settings_->utility && !std::isnan(mean)) {
+      if (is_bound && mean > kNever) mean += rounding_of_probability(mean);
+      const float log_probability = row_.at(place).score(0.0f, mean);
+      probability_ = std::exp(log_probability);
+      return is_bound ? settings_->utility.most_key(row_.label[place], log_probability)
+                      : settings_->utility.key(row_.label[place], log_probability);
+    }
     if (!is_bound) return key_at(place, mean);
     if (mean > kNever) mean += rounding_of_probability(mean);
     const float most = key_at(place, mean);
@@ -80,6 +87,7 @@ class OverriddenLabels {
   RowOverrides row_;
   std::vector<float> value_;  // per tree
   std::vector<Open> open_;    // heap of the labels that may still matter
+  float probability_ = 0;     // of the label looked at last, where labels have utilities
   bool begun_ = false;
 };
 

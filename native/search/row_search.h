@@ -18,9 +18,17 @@
 // With a score map (score_map.h) a label's score is not the mean of its scores in the trees, but it is at most the
 // largest of them: a label seen in no tree scores at most the largest of the trees' best keys.
 //
+// With a utility keys are no logs, and the mean of the trees' best keys is a plain one. A label that no tree has a leaf
+// for has probability 0, and its utility is known beforehand.
+//
 // Beam search (Algorithm 2) replaces the queue by the best `beam` inner nodes of each level. Leaves met on the way,
 // also of unbalanced trees, and those nodes of the beam that have only leaves below are then searched best-first as
-// above: the beam's own answer, without evaluating the families that cannot change it.
+// above: the beam's own answer, without evaluating the families that cannot change it. If the search is to go on to
+// the exact answer, what falls out of the beam joins the queue, else the best key that fell out is remembered.
+//
+// A search that ends early, by its limits or because of its beam, knows what it may have missed: a label seen in no
+// tree is bounded as above, by the best key of each tree that is still open or fell out. If that lies below the k-th
+// score, the answer is exact all the same.
 //
 // Labels that the row has maps of its own for are left out by all of these and judged in the end.
 //
@@ -60,6 +68,8 @@ class RowSearch {
     frontier_.resize(trees);
     beam_.resize(trees);
     popped_.assign(trees, 0);
+    dropped_.assign(trees, kNever);
+    most_pending_ = kNever;
     key_.resize(trees);
     for (auto& queue : frontier_) queue.clear();
     seen_.clear();
@@ -80,11 +90,30 @@ class RowSearch {
       else
         frontier_[t].push_back({key, 0});
     }
+    for (const int32_t label : settings.utility.rest) {
+      const float worth = settings.utility.b[label];
+      if (!best_.admits(label, worth)) break;
+      if (!overridden_.has(label)) best_.offer(label, worth);
+    }
+  }
+
+  // Ends the search, so that it only has to be written; what is open is missed.
+  void stop() {
+    for (size_t t = 0; t < beam_.size() && searching_beam_; ++t)
+      dropped_[t] = std::max(dropped_[t], beam_[t].best_key());
+    searching_beam_ = false;
+    if (pending_ >= 0) {
+      known_.look_up(pending_, key_.data());
+      most_pending_ = most_label_key(*settings_, pending_, log_mean(key_.data(), key_.size()));
+      pending_ = -1;
+    }
+    searched_ = true;
   }
 
   // Appends the families needed next; false when the search is over.
   bool advance(int32_t row, std::vector<NodeRequest>& requests) {
     requested_.clear();
+    if (!searched_ && evaluations_ >= settings_->limits.evaluations) stop();
     if (searching_beam_ && advance_beam()) {
       for (const NodeRequest& request : requested_) requests.push_back({row, request.tree, request.node});
       return true;
@@ -114,6 +143,7 @@ class RowSearch {
   }
 
   void write(const Answers& answers, int64_t row) {
+    if (answers.missed != nullptr) answers.missed[row] = most_missed();
     best_.write(answers, row);
     answers.evaluations[row] += evaluations_;
   }
@@ -132,12 +162,46 @@ class RowSearch {
       key_[t] = frontier_[t].empty() ? kNever : frontier_[t].front().key;
       if (key_[t] > key_[best]) best = t;
     }
-    const float bound = settings_->map ? key_[best] : log_mean(key_.data(), trees);
-    return bound != kNever && bound + allowance(bound) >= best_.bar() ? int(best) : -1;
+    return matters(bound_of_unseen()) ? int(best) : -1;
+  }
+
+  // What a label can score at most that has come out of no tree, with the trees' best keys in key_.
+  float bound_of_unseen() const {
+    const size_t trees = key_.size();
+    if (!settings_->map && !settings_->utility) return log_mean(key_.data(), trees);
+    const float most = *std::max_element(key_.begin(), key_.end());
+    if (settings_->map || trees == 1 || most == kNever) return most;
+    double sum = 0;
+    for (const float key : key_) sum += double(key == kNever ? settings_->utility.most_b : key);
+    return float(sum / double(trees));
+  }
+
+  // Whether labels of such a bound are to be searched.
+  bool matters(float bound) const {
+    if (bound == kNever) return false;
+    bound += allowance(bound);
+    const double epsilon = settings_->limits.epsilon;
+    if (epsilon > 0)
+      bound = float(settings_->utility ? bound - epsilon * std::fabs(bound) : bound + std::log1p(-epsilon));
+    return bound >= best_.bar();
+  }
+
+  // The most that a label can score that was missed; kNever if it could not be among the best.
+  float most_missed() {
+    const size_t trees = frontier_.size();
+    if (settings_->ends_exact() && !(settings_->union_rule && trees > 1)) return kNever;
+    for (size_t t = 0; t < trees; ++t)
+      key_[t] = frontier_[t].empty() ? dropped_[t] : std::max(dropped_[t], frontier_[t].front().key);
+    float most = std::max(bound_of_unseen(), most_pending_);
+    if (most != kNever) most += allowance(most);
+    return most >= best_.bar() ? most : kNever;
   }
 
   // Scores of several trees are sums in another order than their bounds; those of one tree are their bounds.
-  float allowance(float log_score) const { return frontier_.size() > 1 ? rounding(log_score) : 0.0f; }
+  // Bounds of utilities allow for it themselves.
+  float allowance(float log_score) const {
+    return frontier_.size() > 1 && !settings_->utility ? rounding(log_score) : 0.0f;
+  }
 
   // What a key of this tree must reach to matter: a label below it that has come out of no other tree scores at most
   // the mean of it and the others' best keys, or with a score map the largest of them. The bar only rises and those
@@ -145,7 +209,20 @@ class RowSearch {
   float entry_bar(int32_t t) const {
     const float bar = best_.bar();
     if (frontier_.size() == 1) return bar;
-    if (settings_->union_rule || settings_->beam > 0 || bar == kNever) return kNever;
+    if (settings_->union_rule || bar == kNever) return kNever;
+    if (settings_->beam > 0 && (searching_beam_ || !settings_->resume)) return kNever;
+    if (settings_->utility) {
+      if (settings_->map) return bar;
+      double rest = double(frontier_.size()) * double(bar), size = std::fabs(rest);
+      for (size_t other = 0; other < frontier_.size(); ++other) {
+        if (int32_t(other) == t) continue;
+        const bool open = !frontier_[other].empty();
+        const double key = open ? double(frontier_[other].front().key) : double(settings_->utility.most_b);
+        rest -= key;
+        size += std::fabs(key);
+      }
+      return float(rest - Utility::kRounding * size);
+    }
     if (settings_->map) return bar - rounding(bar);
     double rest = double(frontier_.size()) * std::exp(-double(rounding(bar)));  // in units of the bar
     for (size_t other = 0; other < frontier_.size(); ++other)
@@ -189,14 +266,31 @@ class RowSearch {
       if (key == kNever || std::isnan(key)) continue;
       const bool leaf = tree.view.is_leaf(v);
       if (alone && leaf) {
-        if (key >= enters && !overridden_.has(tree.view.label[v])) best_.offer(tree.view.label[v], key);
+        const int32_t label = tree.view.label[v];
+        if (key >= enters && !overridden_.has(label))
+          best_.offer(label, key, label_probability(*settings_, label, value[v - begin]));
       } else if (searching_beam_ && !leaf) {
-        beam_[t].keep({key, v}, size_t(settings_->beam));
-      } else if (key >= enters) {
-        frontier_[t].push_back({key, v});
-        std::push_heap(frontier_[t].begin(), frontier_[t].end());
+        if (const auto dropped = beam_[t].keep({key, v}, size_t(settings_->beam))) drop(t, *dropped);
+      } else if (leaf && settings_->utility) {  // it is a bound here, and allows for rounding
+        put_in(t, {most_label_key(*settings_, tree.view.label[v], value[v - begin]), v}, enters);
+      } else {
+        put_in(t, {key, v}, enters);
       }
     }
+  }
+
+  void put_in(int32_t t, Candidate candidate, float enters) {
+    if (!(candidate.key >= enters)) return;
+    frontier_[t].push_back(candidate);
+    std::push_heap(frontier_[t].begin(), frontier_[t].end());
+  }
+
+  // Takes what falls out of a beam.
+  void drop(int32_t t, Candidate candidate) {
+    if (settings_->resume)
+      put_in(t, candidate, kNever);
+    else
+      dropped_[size_t(t)] = std::max(dropped_[size_t(t)], candidate.key);
   }
 
   // Continues with the label that came out of one tree: requests what is missing in the others, or offers its score.
@@ -207,7 +301,8 @@ class RowSearch {
       requested_.push_back({0, missing.tree, missing.node});
       return;
     }
-    if (missing.node < 0) best_.offer(label, label_key(*settings_, label, mean));
+    if (missing.node < 0)
+      best_.offer(label, label_key(*settings_, label, mean), label_probability(*settings_, label, mean));
     pending_ = -1;
   }
 
@@ -216,14 +311,14 @@ class RowSearch {
     for (size_t t = 0; t < beam_.size(); ++t) {
       const auto put_aside = [&](const Candidate& candidate) {
         if (!forest_->trees()[t].has_only_leaves(candidate.node)) return false;
-        frontier_[t].push_back(candidate);
-        std::push_heap(frontier_[t].begin(), frontier_[t].end());
+        put_in(int32_t(t), candidate, kNever);
         return true;
       };
       const auto has_leaves = [&](const Candidate& candidate) {
         return forest_->trees()[t].has_a_leaf(candidate.node);
       };
-      const int32_t node = beam_[t].pop(size_t(settings_->beam), put_aside, has_leaves);
+      const auto drops = [&](const Candidate& candidate) { drop(int32_t(t), candidate); };
+      const int32_t node = beam_[t].pop(size_t(settings_->beam), put_aside, has_leaves, drops);
       if (node >= 0) requested_.push_back({0, int32_t(t), node});
     }
     searching_beam_ = !requested_.empty();
@@ -236,12 +331,14 @@ class RowSearch {
   std::vector<std::vector<Candidate>> frontier_;  // per tree: heap of what is open
   std::vector<BeamLevels> beam_;                  // per tree
   std::vector<int32_t> popped_;                   // leaves that came out of each tree
+  std::vector<float> dropped_;                    // per tree: the best key that fell out of the beam, or was left open
   std::vector<float> key_;
   SmallMap seen_;  // labels that came out of some tree
   BestLabels best_;
   OverriddenLabels overridden_;
   std::vector<NodeRequest> requested_;
   int32_t pending_ = -1;
+  float most_pending_ = kNever;  // of the label that was being looked up when the search was stopped
   bool searching_beam_ = false, searched_ = false;
   int64_t evaluations_ = 0;
 };

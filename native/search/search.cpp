@@ -68,13 +68,74 @@ class RowProbabilities {
 
 constexpr float kLeast = 1e-30f;  // far below what maps tell apart, and above what a float cannot hold
 
-// log(gain * f) of a nominee.
-float nominee_key(const SearchSettings& settings, const RowOverrides& overrides, const Nominee& nominee) {
-  const float log_probability = std::log(std::max(nominee.probability, kLeast)), gain = settings.gain(nominee.label);
+// log(gain * f) of a label if the trees' probability is the given one.
+float nominee_key(const SearchSettings& settings, const RowOverrides& overrides, const Nominee& nominee, float trees) {
+  const float log_probability = std::log(std::max(trees, kLeast)), gain = settings.gain(nominee.label);
   const int64_t own = overrides.find(nominee.label);
   if (own < 0) return label_key(settings, nominee.label, log_probability, nominee.log_h);
   return gain == kNever ? kNever : overrides.at(own).score(gain, log_probability, nominee.log_h);
 }
+
+// The best labels of a row by its nominees; the others have probability 0.
+class NomineeRanking {
+ public:
+  // settings must outlive it.
+  explicit NomineeRanking(const SearchSettings& settings) : settings_(settings), probabilities_(settings) {
+    probabilities_.utility = {};
+    probabilities_.log_gain = nullptr;
+  }
+
+  void rank(std::span<const Nominee> nominees, const RowOverrides& overrides, float most_of_others,
+            const Answers& answers, int64_t row) {
+    nominees_ = nominees, overrides_ = overrides, most_of_others_ = most_of_others;
+    best_.start(settings_);
+    for (const Nominee& one : nominees) offer(one);
+    for (const int32_t label : settings_.utility.rest) {
+      const float worth = settings_.utility.b[label];
+      if (!best_.admits(label, worth)) break;
+      if (!is_nominated(label)) best_.offer(label, worth);
+    }
+    const float bar = best_.bar();
+    best_.write(answers, row);
+    if (answers.missed != nullptr) answers.missed[row] = most_missed(bar, answers.labels + row * settings_.k);
+  }
+
+ private:
+  void offer(const Nominee& one) {
+    if (!settings_.utility) return best_.offer(one.label, nominee_key(settings_, overrides_, one, one.probability));
+    const float log_probability = nominee_key(probabilities_, overrides_, one, one.probability);
+    best_.offer(one.label, settings_.utility.key(one.label, log_probability), std::exp(log_probability));
+  }
+
+  bool is_nominated(int32_t label) const {
+    const auto place = std::lower_bound(nominees_.begin(), nominees_.end(), label,
+                                        [](const Nominee& a, int32_t wanted) { return a.label < wanted; });
+    return place != nominees_.end() && place->label == label;
+  }
+
+  // What no label exceeds that is not returned or whose score is not certain; kNever where all are below the bar.
+  float most_missed(float bar, int32_t* returned) const {
+    if (most_of_others_ == 0) return kNever;
+    const float others = std::log(std::max(most_of_others_, kLeast));
+    const bool bounded = settings_.utility || settings_.map.bounds != nullptr;
+    const float* bounds = settings_.utility ? settings_.utility.bounds : settings_.map.bounds;
+    float most = bounded ? score_bound(shape_of(settings_), bounds, others) : std::numeric_limits<float>::infinity();
+    for (const Nominee& one : nominees_) {
+      const bool certain = one.most - one.least <= 1e-6f * one.most;
+      if (certain && std::find(returned, returned + settings_.k, one.label) != returned + settings_.k) continue;
+      const float key = nominee_key(settings_.utility ? probabilities_ : settings_, overrides_, one, one.most);
+      most = std::max(most, settings_.utility ? settings_.utility.most_key(one.label, key) : key + rounding(key));
+    }
+    return most >= bar ? most : kNever;
+  }
+
+  const SearchSettings& settings_;
+  SearchSettings probabilities_;  // for the probabilities by themselves
+  std::span<const Nominee> nominees_;
+  RowOverrides overrides_;
+  float most_of_others_ = 0;
+  BestLabels best_;
+};
 
 // One search per thread.
 std::vector<std::unique_ptr<NomineeSearch>> nominee_searches(const Forest& forest, const SearchSettings& settings,
@@ -93,13 +154,11 @@ void top_k_of_nominees(const Forest& forest, const CsrView& X, const float* row_
     std::iota(rows.begin(), rows.end(), block * size);
     std::fill_n(answers.evaluations + rows.front(), rows.size(), int64_t(0));
     searches[thread]->find(X, row_scale, rows, answers.evaluations);
-    BestLabels best;
+    NomineeRanking ranking(settings);
     for (size_t i = 0; i < rows.size(); ++i) {
       work.check();
-      const RowOverrides overrides = settings.overrides.of(rows[i]);
-      best.start(settings);
-      for (const Nominee& one : searches[thread]->of(i)) best.offer(one.label, nominee_key(settings, overrides, one));
-      best.write(answers, rows[i]);
+      const NomineeSearch& search = *searches[thread];
+      ranking.rank(search.of(i), settings.overrides.of(rows[i]), search.most_of_others(i), answers, rows[i]);
     }
     work.add(double(rows.size()) / double(X.rows));
   });
@@ -128,7 +187,8 @@ void probabilities_of_nominees(const Forest& forest, const CsrView& X, const flo
           const auto place = std::lower_bound(nominees.begin(), nominees.end(), labels[j],
                                               [](const Nominee& a, int32_t label) { return a.label < label; });
           const bool nominated = place != nominees.end() && place->label == labels[j];
-          out[j] = nominated ? float(std::exp(double(nominee_key(settings, overrides, *place)))) : 0.0f;
+          out[j] =
+              nominated ? float(std::exp(double(nominee_key(settings, overrides, *place, place->probability)))) : 0.0f;
         }
       }
     }
@@ -146,7 +206,9 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
   std::vector<int64_t> all(size_t(X.rows));
   std::iota(all.begin(), all.end(), int64_t(0));
   std::vector<BlockSearch> blocks{size_t(threads)};
-  std::vector<LevelSearch> searches(size_t(together ? threads : 0), LevelSearch(forest, settings, work));
+  SearchSettings exact = settings;  // which begins with a beam of its own where rows are searched together
+  if (settings.resume) exact.beam = 0;
+  std::vector<LevelSearch> searches(size_t(together ? threads : 0), LevelSearch(forest, exact, work));
   work.for_each((X.rows + size - 1) / size, threads, [&](int64_t block, int thread) {
     const int64_t begin = block * size, end = std::min(X.rows, begin + size);
     std::span<const int64_t> rows(all.data() + begin, size_t(end - begin));

@@ -4,18 +4,24 @@
 // and no union_rule provably those of the model's own scores, and the same bits whatever the number of threads and
 // rows. With a score map the probability is mapped, label by label; overrides are maps of single labels in single rows,
 // which are then scored even where no tree has a leaf for them. A model whose labels have refined classifiers must have
-// a score map; its labels are those that the trees nominate (nominees.cpp), and the others have probability 0.
+// a score map; its labels are those that the trees nominate (nominees.cpp), and the others have probability 0. With a
+// utility a label is worth a * probability + b instead, also one of probability 0.
+//
+// A search that may end early, because it has a beam or limits, says of each row what it may have missed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/base.h"
 #include "base/parallel.h"
 #include "search/score_map.h"
+#include "search/utility.h"
 #include "trees/trees.h"
 #include "weights/weights.h"
 
@@ -59,7 +65,12 @@ class Forest {
   std::vector<float> log_bounds(const float* log_gain) const;
   // The rows of bounds of a score map for these gains; log_gain: per label, null for 1.
   std::vector<float> score_bounds(const float* log_gain, const ScoreMap& map, const Work& work) const;
+  // How many numbers these are: a row per chunk of siblings, or a single one where labels have refined classifiers.
   int64_t score_bounds_size() const;
+  // Computes the bounds of a utility from its lines; with labels, only those above them, the others being right.
+  void bound_utility(UtilityTable& utility, const ScoreMap& map, const Work& work) const;
+  void bound_utility(UtilityTable& utility, const ScoreMap& map, std::span<const int32_t> labels,
+                     const Work& work) const;
 
  private:
   std::vector<Tree> trees_;
@@ -69,9 +80,20 @@ class Forest {
   int link_;
 };
 
+// When a search ends that is not done. What was found until then is returned.
+struct Limits {
+  double epsilon = 0;                                         // nothing missed is better than best / (1 - epsilon)
+  int64_t evaluations = std::numeric_limits<int64_t>::max();  // of a row
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+
+  bool any() const { return epsilon > 0 || evaluations < std::numeric_limits<int64_t>::max() || deadline; }
+  bool passed() const { return deadline && std::chrono::steady_clock::now() >= *deadline; }
+};
+
 struct SearchSettings {
   int k = 5;
   int beam = 0;             // nodes kept per level; 0 for exact search
+  bool resume = false;      // whether the search goes on to the exact answer from what the beam has found
   bool union_rule = false;  // the paper's ensemble: each tree's own top k, missing scores filled in
   int threads = 1;
   const float* log_gain = nullptr;                            // per label; null for gains of 1
@@ -81,10 +103,14 @@ struct SearchSettings {
 
   ScoreMap map;
   Overrides overrides;
+  Utility utility;  // instead of gains
+  Limits limits;
   int nominees = 100;  // labels that each tree nominates, where labels have refined classifiers
 
   float gain(int32_t label) const { return log_gain ? log_gain[label] : 0.0f; }
   float bound(int64_t node) const { return log_bounds ? log_bounds[node] : 0.0f; }  // node: counted through all trees
+  // Whether the answer is exact as soon as the search has come to its end.
+  bool ends_exact() const { return (beam == 0 || resume) && !limits.any(); }
 };
 // Where the answers of all rows go.
 struct Answers {
@@ -92,6 +118,9 @@ struct Answers {
   float* scores;         // rows * k, gain times probability; padded with 0
   float* probabilities;  // rows * k, padded with 0; null where every gain is 1, since they are the scores then
   int64_t* evaluations;  // per row, how many classifiers were evaluated
+  // Per row, the most that a label can score that was missed: a log, or a utility; -inf where none can be among the
+  // best. Null if nobody wants to know.
+  float* missed = nullptr;
 };
 void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const SearchSettings& settings, Work& work,
            const Answers& answers);

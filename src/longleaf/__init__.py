@@ -22,6 +22,7 @@ from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
 from longleaf.propensity._sensitivity import Sensitivity, psp_sensitivity
 from longleaf.search.top_k import TopK
+from longleaf.search.utility import Utility
 from longleaf.split import split_rows
 from longleaf.store import Store, load_store
 from longleaf.suggest import Suggestion
@@ -52,6 +53,7 @@ __all__ = [
     "TextVectorizer",
     "TopK",
     "Tuning",
+    "Utility",
     "import_model",
     "inverse_propensity",
     "load",

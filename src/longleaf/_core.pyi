@@ -214,6 +214,33 @@ def assemble_chunks(
     weight_bits: int,
 ) -> WeightArrays: ...
 
+class Utility:
+    """What labels are worth, with the bounds for the trees of a model."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        a: NDArray[np.float32],
+        b: NDArray[np.float32],
+        *,
+        group: NDArray[np.int32] | None = None,
+        quota: NDArray[np.int32] | None = None,
+        slope: NDArray[np.float32] | None = None,
+        offset: NDArray[np.float32] | None = None,
+        evidence: NDArray[np.float64] | None = None,
+        result: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def with_lines(
+        self,
+        forest: Forest,
+        labels: NDArray[np.int32],
+        a: NDArray[np.float32],
+        b: NDArray[np.float32],
+        *,
+        slope: NDArray[np.float32] | None = None,
+        offset: NDArray[np.float32] | None = None,
+    ) -> Utility: ...
+
 class Forest:
     """The trees of a model, checked and ready to search; keeps the arrays alive."""
 
@@ -292,7 +319,14 @@ class Forest:
         override_slope: NDArray[np.float32] | None = None,
         override_offset: NDArray[np.float32] | None = None,
         override_refined: float = 0.0,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]: ...
+        utility: Utility | None = None,
+        resume: bool = False,
+        epsilon: float = 0.0,
+        max_evaluations: int = ...,
+        seconds: float | None = None,
+    ) -> tuple[
+        NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]
+    ]: ...
     def probabilities(
         self,
         indptr: NDArray[np.int64],

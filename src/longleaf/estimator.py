@@ -33,7 +33,15 @@ from longleaf.search.candidates import Candidates
 from longleaf.search.prepared import PreparedTrees
 from longleaf.search.rows import features_of, overrides_of
 from longleaf.search.score_map import NOMINEES, MapArguments, OverrideArguments, Overrides, ScoreMap
-from longleaf.search.top_k import ENSEMBLES, SEARCHES, TopK, log_threshold
+from longleaf.search.top_k import (
+    ENSEMBLES,
+    SEARCHES,
+    SearchLimits,
+    TopK,
+    check_limits,
+    key_threshold,
+)
+from longleaf.search.utility import Utility, check_utility
 from longleaf.training.checkpoint import StrPath
 from longleaf.training.data import DataSizes, TrainingData, held_out_rows, is_trained_twice, may_be_calibrated
 from longleaf.training.job import Refining, Trained, TrainingJob, TreeSource
@@ -359,9 +367,13 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         tail: float | None = None,
         gain: npt.ArrayLike | None = None,
+        utility: Utility | None = None,
         propensity: tuple[float, float] | None = None,
         search: str = "exact",
         beam: int = 10,
+        epsilon: float = 0.0,
+        max_nodes: int | None = None,
+        deadline_ms: float | None = None,
         ensemble: str = "mean",
         threshold: float | npt.ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -378,13 +390,24 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             The tail dial: gains are the inverse propensities to this power; 0 is plain precision, 1 PS-PLT.
         gain : array [labels], optional
             The gain of each label, from 0 to 1e38; a label of gain 0 is never returned.
+        utility : Utility, optional
+            What labels are worth, instead of ``tail`` and ``gain``: any lines in their probabilities, costs
+            and quotas included. Also labels of probability 0 are returned where they are worth the most.
         propensity : (A, B), optional
             Constants of the propensity model for ``tail``; the estimator's own by default.
-        search : {"exact", "beam"}
+        search : {"exact", "beam", "auto"}
             Exact search returns the provably best labels under the model; beam search expands only the best
-            ``beam`` inner nodes of each level of each tree. With several trees, a label that any tree's beam
-            reaches is scored by the mean over all of them; if labels are refined, it counts 0 in a tree that
-            does not nominate it.
+            ``beam`` inner nodes of each level of each tree, and says of each row whether its answer is exact
+            all the same. With several trees, a label that any tree's beam reaches is scored by the mean over
+            all of them; if labels are refined, it counts 0 in a tree that does not nominate it. "auto" begins
+            with a beam and goes on until the answer is exact.
+        epsilon : float
+            End a search when no missing label can score more than the k-th score / (1 - epsilon). With
+            refined labels, whose trees always nominate exactly then, it changes nothing.
+        max_nodes : int, optional
+            End a row's search when it has evaluated so many node classifiers.
+        deadline_ms : float, optional
+            End all searches after so many milliseconds.
         ensemble : {"mean", "union"}
             What the trees' answers become: the top k of the mean over all trees, or the best of the union
             of each tree's top k, the rule of the paper's code (napkinXC); its text names none. If labels are
@@ -399,7 +422,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         TopK
-            ``labels`` int32 [rows, k] padded with -1, ``scores`` float32 [rows, k], ``evaluations`` [rows].
+            ``labels`` int32 [rows, k] padded with -1, ``scores`` float32 [rows, k], ``evaluations`` [rows];
+            ``exact`` and ``gap`` [rows] say whether a search that ended early can have missed something.
         """
         check_is_fitted(self)
         k = check_count(self.k if k is None else k, "k")
@@ -411,8 +435,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             overrides_of(X),
             tail=tail,
             gain=gain,
+            utility=utility,
             propensity=propensity,
-            beam=check_count(beam, "beam") if search == "beam" else 0,
+            beam=0 if search == "exact" else check_count(beam, "beam"),
+            limits=check_limits(epsilon, max_nodes, deadline_ms, resume=search == "auto"),
             ensemble=ensemble,
             threshold=threshold,
             n_jobs=n_jobs,
@@ -427,8 +453,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         tail: float | None = None,
         gain: npt.ArrayLike | None = None,
+        utility: Utility | None = None,
         propensity: tuple[float, float] | None = None,
         beam: int = 0,
+        limits: SearchLimits | None = None,
         ensemble: str = "mean",
         threshold: float | npt.ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -442,8 +470,17 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         trees = self._prepare()
         constants = check_constants(self.propensity if propensity is None else propensity)
         score_map, own_maps = self._maps(overrides, rows.n_rows)
-        bounds = trees.bounds(self.label_counts_, self.n_rows_, tail, gain, constants, score_map)
-        thresholds, floor = log_threshold(threshold, self.n_labels_)
+        limits = limits or {}
+        if utility is None:
+            ends_early = bool(limits.keys() - {"resume"}) or (beam > 0 and "resume" not in limits)
+            bounds = trees.bounds(
+                self.label_counts_, self.n_rows_, tail, gain, constants, score_map, certified=ends_early
+            )
+        else:
+            if tail is not None or gain is not None:
+                raise ValueError("utility must not be given together with tail or gain: it says it all.")
+            bounds = trees.utility(check_utility(utility), score_map)
+        thresholds, floor = key_threshold(threshold, self.n_labels_, utilities=utility is not None)
         found = trees.forest.top_k(
             *rows.csr,
             rows.scale,
@@ -454,10 +491,11 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             log_floor=floor,
             threads=check_threads(self.n_jobs if n_jobs is None else n_jobs),
             progress=progress,
+            **limits,
             **bounds,
             **own_maps,
         )
-        return TopK(*found)
+        return TopK.of_search(*found, utilities=utility is not None)
 
     def has_leaf(self, label: int) -> bool:
         """Return whether some tree has a leaf for a label; one that training never saw mostly has none."""

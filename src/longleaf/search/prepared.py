@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TypedDict
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from longleaf import _core
 from longleaf.propensity import Constants
 from longleaf.search.score_map import MapArguments, ScoreMap
 from longleaf.search.top_k import NONE, log_gain, resolve_gain
+from longleaf.search.utility import Utility
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.chunks import WeightedTree
 
@@ -21,10 +23,11 @@ Floats = npt.NDArray[np.float32]
 
 class _Bounds(TypedDict, total=False):
     map_bounds: Floats
+    utility: _core.Utility
 
 
 class BoundArguments(MapArguments, _Bounds):
-    """Gains, a score map if there is one, and their bounds, as native code calls them."""
+    """Gains or a utility, a score map if there is one, and their bounds, as native code calls them."""
 
     log_gain: Floats
     log_bounds: Floats
@@ -61,7 +64,11 @@ class PreparedTrees:
         for tree in own:
             self.has_leaves[tree.labels] = True
         self._refined = refined is not None
-        self._remembered: dict[tuple[float | None, float, float, ScoreMap | None], BoundArguments] = {}
+        self._n_labels = n_labels
+        self._utilities: WeakKeyDictionary[Utility, tuple[ScoreMap | None, _core.Utility]] = (
+            WeakKeyDictionary()
+        )
+        self._remembered: dict[tuple[float | None, float, float, ScoreMap | None, bool], BoundArguments] = {}
 
     def bounds(
         self,
@@ -71,12 +78,15 @@ class PreparedTrees:
         gain: npt.ArrayLike | None,
         constants: Constants,
         score_map: ScoreMap | None = None,
+        certified: bool = False,
     ) -> BoundArguments:
         """Return log gains per label, maps and bounds, as native code calls them.
 
-        What depends on the dial and the map alone is made once.
+        What depends on the dial and the map alone is made once. ``certified``: whether a search that may
+        end early needs bounds to say what it may have missed, also where no bounds lead it.
         """
-        key = (tail, *constants, score_map)
+        certified = certified or not self._refined  # no bounds lead the search for nominees
+        key = (tail, *constants, score_map, certified)
         if gain is None and key in self._remembered:
             return self._remembered[key]
         gains = resolve_gain(label_counts, n_rows, tail=tail, gain=gain, propensity=constants)
@@ -87,14 +97,48 @@ class PreparedTrees:
         if score_map is None:
             result = {"log_gain": logs, "log_bounds": self.forest.log_bounds(logs)}
         else:
-            # no bounds lead the search for nominees
-            bounds: _Bounds = {} if self._refined else {"map_bounds": self._score_bounds(logs, score_map)}
-            result = {"log_gain": logs, "log_bounds": NONE, **score_map.arguments, **bounds}
+            own: _Bounds = {"map_bounds": self._score_bounds(logs, score_map)} if certified else {}
+            result = {"log_gain": logs, "log_bounds": NONE, **score_map.arguments, **own}
         if gain is None:
             while len(self._remembered) >= MOST_REMEMBERED_GAINS:
                 self._remembered.pop(next(iter(self._remembered)))
             self._remembered[key] = result
         return result
+
+    def utility(self, utility: Utility, score_map: ScoreMap | None) -> BoundArguments:
+        """Return a utility, a map and the bounds; they are made once, or of those it differs little from."""
+        maps: MapArguments = {} if score_map is None else score_map.arguments
+        found = self._utilities.get(utility)
+        if found is None or found[0] is not score_map:
+            found = self._utilities[utility] = score_map, self._prepared_utility(utility, score_map)
+            utility.without_change()  # so that those it was made of need not stay
+        own: _Bounds = {"utility": found[1]}
+        return {"log_gain": NONE, "log_bounds": NONE, **maps, **own}
+
+    def _prepared_utility(self, utility: Utility, score_map: ScoreMap | None) -> _core.Utility:
+        slope, offset = (None, None) if score_map is None else (score_map.slope, score_map.offset)
+        if utility.change is not None:
+            before, labels = utility.change
+            known = self._utilities.get(before)
+            if known is not None and known[0] is score_map:
+                a, b = utility.lines(self._n_labels, labels)
+                return known[1].with_lines(self.forest, labels, a, b, slope=slope, offset=offset)
+        a, b = utility.lines(self._n_labels)
+        group, quota = utility.quotas or (None, None)
+        evidence, result = (
+            (None, None) if score_map is None else (score_map.evidence.ravel(), score_map.result.ravel())
+        )
+        return _core.Utility(
+            self.forest,
+            a,
+            b,
+            group=group,
+            quota=quota,
+            slope=slope,
+            offset=offset,
+            evidence=evidence,
+            result=result,
+        )
 
     def _score_bounds(self, log_gains: Floats, score_map: ScoreMap) -> Floats:
         curves = score_map.evidence.ravel(), score_map.result.ravel()

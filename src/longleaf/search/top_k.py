@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,14 @@ import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count, check_number, check_per_label
 from longleaf.propensity import inverse_propensity_from_counts
+from longleaf.search.utility import check_lines
 
 Floats = npt.NDArray[np.float32]
 
-SEARCHES = ("exact", "beam")
+SEARCHES = ("exact", "beam", "auto")
 ENSEMBLES = ("mean", "union")
 VALUES = ("probability", "score")
+MOST_EPSILON = 0.999999
 LARGEST_GAIN = 1e38
 """A score must fit a 32-bit float."""
 NONE = np.zeros(0, np.float32)
@@ -40,12 +42,54 @@ class TopK:
     evaluations : int64 array [rows]
         How many node classifiers were evaluated to find them: those of Algorithm 1 for a row by itself,
         more for rows that are searched together, which is faster.
+    exact : bool array [rows]
+        Whether these are provably the best labels of the model's own scores. A beam search, or one with
+        limits, says so of each row.
+    gap : float32 array [rows]
+        By how much the score of a label that is missing here can exceed the k-th score at most: 0 where the
+        answer is exact. Where fewer than k labels were found, the k-th score counts as 0, and with a utility
+        the gap is infinite.
     """
 
     labels: npt.NDArray[np.int32]
     scores: Floats
     probabilities: Floats
     evaluations: npt.NDArray[np.int64]
+    exact: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
+    gap: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Fill in that the answer is exact, unless a search says otherwise."""
+        if self.exact is None:
+            object.__setattr__(self, "exact", np.ones(len(self.labels), bool))
+        if self.gap is None:
+            object.__setattr__(self, "gap", np.zeros(len(self.labels), np.float32))
+
+    @classmethod
+    def of_search(
+        cls,
+        labels: npt.NDArray[np.int32],
+        scores: Floats,
+        probabilities: Floats,
+        evaluations: npt.NDArray[np.int64],
+        missed: Floats,
+        *,
+        utilities: bool,
+    ) -> TopK:
+        """Return the answer of a native search.
+
+        ``missed`` is the most that a label can score that the search may have missed, -inf where there is
+        none; it is a log, unless scores are utilities.
+        """
+        exact = missed == -np.inf
+        if exact.all():
+            return cls(labels, scores, probabilities, evaluations)
+        last = scores[:, -1].astype(np.float64)
+        if utilities:
+            last = np.where(labels[:, -1] >= 0, last, -np.inf)
+        most = missed.astype(np.float64) if utilities else np.exp(missed.astype(np.float64))
+        gap = np.maximum(np.where(exact, 0.0, most - np.where(exact, 0.0, last)), 0.0)
+        return cls(labels, scores, probabilities, evaluations, exact, gap.astype(np.float32))
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         """Allow ``labels, scores = model.top_k(X)``."""
@@ -202,8 +246,33 @@ def least_scores(
     return np.where(gain > 0, scores, scores.max(initial=0))
 
 
-def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tuple[Floats, float]:
-    """Return the logarithm of each label's smallest score, and a number below all of them.
+class SearchLimits(TypedDict, total=False):
+    """When a search ends that is not done, as native code calls it; without them it ends exact."""
+
+    resume: bool  # goes on to the exact answer from what a beam has found
+    epsilon: float
+    max_evaluations: int
+    seconds: float
+
+
+def check_limits(
+    epsilon: float, max_nodes: int | None, deadline_ms: float | None, *, resume: bool
+) -> SearchLimits:
+    """Check the limits of a search."""
+    limits: SearchLimits = {"resume": True} if resume else {}
+    if epsilon := check_number(epsilon, "epsilon", low=0, high=MOST_EPSILON):
+        limits["epsilon"] = epsilon
+    if max_nodes is not None:
+        limits["max_evaluations"] = check_count(max_nodes, "max_nodes")
+    if deadline_ms is not None:
+        limits["seconds"] = check_number(deadline_ms, "deadline_ms", low=1e-3, high=1e9) / 1000
+    return limits
+
+
+def key_threshold(
+    threshold: float | npt.ArrayLike | None, n_labels: int, *, utilities: bool
+) -> tuple[Floats, float]:
+    """Return the smallest key of each label, and a number below all of them.
 
     Parameters
     ----------
@@ -211,9 +280,14 @@ def log_threshold(threshold: float | npt.ArrayLike | None, n_labels: int) -> tup
         Labels that score less are not returned.
     n_labels : int
         How many labels there are.
+    utilities : bool
+        Whether scores are utilities, which are keys themselves; else a key is the logarithm of a score.
     """
     if threshold is None:
         return NONE, -np.inf
+    if utilities:
+        least = np.broadcast_to(check_lines(threshold, "threshold"), n_labels).astype(np.float32)
+        return least, float(np.nextafter(least.min(initial=np.inf), np.float32(-np.inf)))
     if np.ndim(threshold) == 0:
         threshold = np.full(n_labels, check_number(threshold, "threshold", low=0, high=LARGEST_GAIN))
     logs = _least_log(check_per_label(threshold, n_labels, "threshold", high=LARGEST_GAIN))
