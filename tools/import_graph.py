@@ -30,6 +30,7 @@ LEVELS = (
     ("training",),
     ("datasets",),
     ("text",),
+    ("conformal",),
     ("calibration",),
     ("search",),
     ("weights",),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longleaf import __version__, _core
@@ -26,6 +27,7 @@ from longleaf._validation import (
     is_label_lists,
 )
 from longleaf.calibration import CANDIDATES, Calibration, fit_calibration
+from longleaf.conformal import MAX_SIZE, RiskControl, fit_risk, trimmed
 from longleaf.io import storage
 from longleaf.io._schema import Check, Object, anything, check_saved
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
@@ -45,7 +47,7 @@ from longleaf.search.utility import Utility, check_utility
 from longleaf.training.checkpoint import StrPath
 from longleaf.training.data import DataSizes, TrainingData, held_out_rows, is_trained_twice, may_be_calibrated
 from longleaf.training.job import Refining, Trained, TrainingJob, TreeSource
-from longleaf.training.params import CHECKS, STORED
+from longleaf.training.params import CHECKS, MOST_K, STORED
 from longleaf.training.positive_weight import INVERSE_PRIOR, check_positive_weight
 from longleaf.training.run import first_of_two, run, second_of_two
 from longleaf.training.solver import SolverSettings, link_of
@@ -83,6 +85,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         The refined classifiers of the labels, as leaves; None if labels are not refined.
     calibration_ : Calibration or None
         What makes probabilities of what trees and refined classifiers say; None: the trees' are returned.
+    risk_control_ : RiskControl or None
+        What sets of labels can be promised to hold; None before `fit_sets`, and after any further training.
     training_ : list of dict
         Per tree, what the training took. A loaded model does not have it.
     """
@@ -97,6 +101,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     refined_: WeightedTree | None = None
     calibration_: Calibration | None = None
+    risk_control_: RiskControl | None = None
     score_map_: ScoreMap | None = None
     trees_: list[LabelTree]
     weights_: list[_core.WeightArrays]
@@ -345,7 +350,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _forget(self) -> None:
         """Drop the model."""
-        for name in ("_prepared", "trees_", "weights_", "refined_", "calibration_", "score_map_"):
+        fitted = ("trees_", "weights_", "refined_", "calibration_", "risk_control_", "score_map_")
+        for name in ("_prepared", *fitted):
             self.__dict__.pop(name, None)
 
     def _take(self, trained: Trained) -> Self:
@@ -496,6 +502,66 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             **own_maps,
         )
         return TopK.of_search(*found, utilities=utility is not None)
+
+    def fit_sets(self, X: Any, y: LabelsLike, *, max_size: int = MAX_SIZE) -> Self:
+        """Fit how large the sets of `predict_set` must be, on rows that the model was not trained on.
+
+        The trained model stays as it is. Training it further (also by `partial_fit`, `refit`, `add_labels` or
+        `remove_labels`) drops what was fitted here.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+            Held-out rows, a thousand or more, like those that will come.
+        y : sparse or dense indicator [rows, labels], or list or pandas Series of label lists
+            Their labels; those that the model lacks count as missed.
+        max_size : int
+            The most labels of a set.
+        """
+        size = check_count(max_size, "max_size", high=MOST_K)
+        truth, top = self._judge(X, y, k=size)
+        self.risk_control_ = fit_risk(top, truth, size)
+        return self
+
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        n_jobs: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> TopK:
+        """Find for each row a set of labels that holds, on average, this share of its true labels or more.
+
+        The promise holds for rows that come as the held-out rows of `fit_sets` did, and that have labels: it
+        is the mean over them, and over held-out rows, not for each row by itself. Conformal risk control
+        (Angelopoulos et al., ICLR 2024) makes it, whatever the model is worth; a better model has smaller
+        sets.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix [rows, features]
+        coverage : float
+            Above 0 and below 1.
+        n_jobs, progress
+            As in `top_k`.
+
+        Returns
+        -------
+        TopK
+            All labels whose probability reaches the threshold that the coverage needs, best first, at most
+            ``max_size``. As wide as the largest set; smaller ones are padded with -1.
+        """
+        control = self._fitted_sets("predict_set needs held-out rows: call fit_sets(X, y) first.")
+        least = control.threshold(coverage)
+        return trimmed(self.top_k(X, control.max_size, threshold=least, n_jobs=n_jobs, progress=progress))
+
+    def _fitted_sets(self, otherwise: str) -> RiskControl:
+        """Return what `fit_sets` found; raise an error that says ``otherwise`` if it was not called."""
+        check_is_fitted(self)
+        if self.risk_control_ is None:
+            raise NotFittedError(otherwise)
+        return self.risk_control_
 
     def has_leaf(self, label: int) -> bool:
         """Return whether some tree has a leaf for a label; one that training never saw mostly has none."""
@@ -656,6 +722,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         arrays = to_arrays(self.label_counts_, self.trees_, self.weights_, self.refined_)
         if self.calibration_ is not None:
             arrays |= {f"calibration/{name}": array for name, array in self.calibration_.state().items()}
+        if self.risk_control_ is not None:
+            arrays |= {f"sets/{name}": array for name, array in self.risk_control_.state().items()}
         if hasattr(self, "feature_mass_"):  # not known of imported models, and of those of older versions
             arrays["feature_mass"] = self.feature_mass_
         return check_saved(meta, self._schema()), arrays
@@ -672,6 +740,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         model.__dict__.update(attributes)
         if calibration := folder.part("calibration"):
             model.calibration_ = Calibration.from_state(calibration, f"{folder.place}calibration/")
+        if sets := folder.part("sets"):
+            model.risk_control_ = RiskControl.from_state(sets, f"{folder.place}sets/", MOST_K)
         model._prepare()
         return model
 
@@ -726,7 +796,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         """Note how often labels occur, in how many rows, where the model was trained on other rows."""
         self.label_counts_, self.n_rows_, self.n_labels_ = label_counts, n_rows, len(label_counts)
         self.score_map_ = None
-        self.__dict__.pop("_prepared", None)
+        for name in ("_prepared", "risk_control_"):  # what sets hold was fitted to the model as it was
+            self.__dict__.pop(name, None)
         self._prepare()
 
     def _check_rows(self, X: Any) -> Rows:

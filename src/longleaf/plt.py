@@ -310,6 +310,7 @@ class PLT(LabelEstimator):
             if calibration is None:
                 raise ValueError("y_held_out must hold labels that the model nominates, and not only these.")
             self._become_refined(refined, calibration)
+            self.__dict__.pop("risk_control_", None)
         except BaseException:
             self.refined_, self.calibration_, self.score_map_ = before
             self.__dict__.pop("_prepared", None)

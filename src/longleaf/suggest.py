@@ -197,6 +197,14 @@ class Suggester:
             raise ValueError(f"max_k needs k={AUTO!r}; got k={k!r:.40}.")
         return Query(most, options | gains, group, explain, k == AUTO)
 
+    def set_query(self, coverage: float, *, explain: bool = False, n_jobs: int | None = None) -> Query:
+        """Return what asks for the sets of `Tagger.suggest_set`."""
+        control = self.model._fitted_sets(
+            "suggest_set needs held-out records: call fit_sets(texts, tags) first."
+        )
+        least = control.threshold(coverage)
+        return self.query(control.max_size, min_probability=least, explain=explain, n_jobs=n_jobs)
+
     def _gains(
         self,
         tail: float | None,

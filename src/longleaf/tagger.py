@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longleaf import _tagger_files as files
 from longleaf._validation import check_choice, check_count
+from longleaf.conformal import MAX_SIZE
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.titles import RecordNotes
@@ -308,6 +309,57 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             min_probability=min_probability,
             n_jobs=n_jobs,
         )
+        kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()
+        return suggester.suggest(self._rows(kept if explain else texts), query, kept)
+
+    def fit_sets(
+        self, texts: Iterable[Text], tags: Iterable[Iterable[str]], *, max_size: int = MAX_SIZE
+    ) -> Self:
+        """Fit how large the sets of `suggest_set` must be, on texts that the tagger was not trained on.
+
+        Parameters
+        ----------
+        texts, tags
+            As in `fit`: held-out texts, a thousand or more, like those that will come. Tags that the tagger
+            does not know count as missed.
+        max_size : int
+            The most tags of a set.
+        """
+        check_is_fitted(self)
+        X, Y = self._rows(texts), self.transform_tags(tags, unseen="add")
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(f"texts and tags must have the same length; got {X.shape[0]} and {Y.shape[0]}.")
+        self.estimator_.fit_sets(X, Y, max_size=max_size)
+        return self
+
+    def suggest_set(
+        self,
+        texts: Iterable[Text],
+        coverage: float = 0.9,
+        *,
+        explain: bool = False,
+        n_jobs: int | None = None,
+    ) -> list[list[Suggestion]]:
+        """Suggest for each text a set of tags that holds, on average, this share of its true tags or more.
+
+        Parameters
+        ----------
+        texts : iterable of str or mapping
+        coverage : float
+            Above 0 and below 1; `longleaf.PLT.predict_set` says what is promised. Needs `fit_sets`.
+        explain : bool
+            Whether to name the words that support each tag.
+        n_jobs : int, optional
+            Threads; the estimator's own by default.
+
+        Returns
+        -------
+        list of list of Suggestion
+            Per text, the most probable first.
+        """
+        check_is_fitted(self)
+        suggester = self._suggester
+        query = suggester.set_query(coverage, explain=explain, n_jobs=n_jobs)
         kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()
         return suggester.suggest(self._rows(kept if explain else texts), query, kept)
 
