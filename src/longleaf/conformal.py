@@ -70,14 +70,18 @@ class RiskControl:
         """The largest coverage that can be promised."""
         return float(self.recall[-1]) / (self.n_rows + 1)
 
+    @property
+    def largest(self) -> float:
+        """The same in four digits, rounded down, so that it can be asked for."""
+        return float(np.floor(1e4 * self.most) / 1e4)
+
     def threshold(self, coverage: float) -> float:
         """Return the largest threshold whose sets are promised to hold this share of the true labels."""
         coverage = check_coverage(coverage)
         place = int(np.searchsorted(self.recall, (coverage - ROUNDING) * (self.n_rows + 1)))
         if place == len(self.recall):
-            most = np.floor(1e4 * self.most) / 1e4
             raise ValueError(
-                f"coverage must be at most {most:g} with sets of at most {self.max_size} labels and "
+                f"coverage must be at most {self.largest:g} with sets of at most {self.max_size} labels and "
                 f"{self.n_rows} held-out rows; got {coverage:g}, for which fit_sets needs a larger max_size "
                 "or more rows."
             )

@@ -21,6 +21,7 @@ from longleaf.cli.convert import convert
 from longleaf.cli.demo import demo
 from longleaf.cli.evaluate import evaluate
 from longleaf.cli.explain import explain
+from longleaf.cli.fit_sets import fit_sets
 from longleaf.cli.import_ import import_
 from longleaf.cli.info import info
 from longleaf.cli.plan import plan
@@ -59,6 +60,7 @@ for command in (
     demo,
     train,
     update,
+    fit_sets,
     predict,
     evaluate,
     explain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,6 +102,20 @@ def check_beam(context: typer.Context, beam: int) -> int:
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
+
+
+def check_coverage(coverage: float | None) -> float | None:
+    """Reject a coverage that is not above 0 and below 1."""
+    if coverage is not None and not 0 < coverage < 1:
+        raise typer.BadParameter(f"--coverage must be above 0 and below 1; got {coverage:g}.")
+    return coverage
+
+
+def check_alone(context: typer.Context, option: str, others: Mapping[str, str]) -> None:
+    """Reject an option together with others, which are the names of parameters and of their options."""
+    for name, other in others.items():
+        if _is_given(context, name):
+            raise typer.BadParameter(f"{option} and {other} cannot be given together.")
 
 
 def check_memory(size: str | None) -> str | None:

@@ -49,6 +49,7 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         "nodes": sum(tree.n_nodes for tree in trained.trees_),
         "weights": sum(int(weights["weights"].sum()) for weights in trained.weights_),
         "refined": 0 if trained.refined_ is None else int(trained.refined_.weights["weights"].sum()),
+        "coverage": None if trained.risk_control_ is None else trained.risk_control_.largest,  # by fit-sets
         "bytes": folder_bytes(path),
     }
     if isinstance(model, Tagger):

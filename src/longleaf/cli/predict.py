@@ -36,9 +36,24 @@ from longleaf.suggest import AUTO
 from longleaf.tagger import Tagger, suggester_of
 from longleaf.training.params import MOST_K
 
+RANKING = {
+    "k": "-k",
+    "max_k": "--max-k",
+    "tail": "--tail",
+    "gain": "--gain",
+    "min_probability": "--min-probability",
+    "propensity": "--propensity",
+    "search": "--search",
+    "only": "--only",
+    "never": "--never",
+    "groups": "--groups",
+}
+"""What decides which labels are written, by its option: with a coverage, the probabilities alone do."""
+
 
 @takes(names=name_file)
 def predict(
+    context: typer.Context,
     model: _options.ModelPath,
     data: _options.DataPath,
     k: Annotated[
@@ -63,6 +78,16 @@ def predict(
     tail: _options.Tail = None,
     gain: _options.Gain = None,
     min_probability: _options.MinProbability = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage",
+            metavar="C",
+            help="Sets of labels that hold this share of the true labels on average, above 0 and below 1; "
+            "needs `longleaf fit-sets`.",
+            callback=_options.check_coverage,
+        ),
+    ] = None,
     propensity: _options.Propensity = None,
     search: _options.SearchOption = _options.Search.exact,
     beam: _options.Beam = 10,
@@ -112,6 +137,8 @@ def predict(
     """Suggest labels for each row of DATA, as lines of JSON or as a table."""
     if max_k is not None and k != AUTO:
         raise typer.BadParameter("--max-k needs -k auto.")
+    if coverage is not None:
+        _options.check_alone(context, "--coverage", RANKING)
     shape = OutputShape.parse(out, format, rows, delimiter)
     _options.check_one_dial(tail, gain)
     if [data, gain, only, never, groups].count("-") > 1:
@@ -133,19 +160,24 @@ def predict(
         names.note_unused(known, loaded.classes_)
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
-    query = suggester.query(
-        k,
-        max_k=max_k,
-        tail=tail,
-        gain=None if gain is None else load_gains(gain, suggester),
-        min_probability=min_probability,
-        propensity=_options.parse_propensity(propensity, trained),
-        **vars(filters),
-        explain=show_words,
-        search=search.value,
-        beam=beam,
-        n_jobs=threads,
-    )
+    if coverage is not None:
+        if trained.risk_control_ is None:
+            raise DataError(f"{model} has no sets for --coverage: fit them with longleaf fit-sets.")
+        query = suggester.set_query(coverage, explain=show_words, n_jobs=threads)
+    else:
+        query = suggester.query(
+            k,
+            max_k=max_k,
+            tail=tail,
+            gain=None if gain is None else load_gains(gain, suggester),
+            min_probability=min_probability,
+            propensity=_options.parse_propensity(propensity, trained),
+            **vars(filters),
+            explain=show_words,
+            search=search.value,
+            beam=beam,
+            n_jobs=threads,
+        )
     most = most_rows(suggester, query)
     with ExitStack() as stack:
         reader: TableReader | None = None
