@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import longleaf as ll
-from longleaf.conformal import RiskControl, fit_risk
+from longleaf.conformal import RiskControl, cut, expected_recall, fit_risk
 from longleaf.search.top_k import TopK
 from tests.helpers.training import texts
 
@@ -48,8 +48,8 @@ def recalls(top, rows, threshold=0.0):
     """Return the recall of each row that has labels."""
     return np.array(
         [
-            np.mean([bool(((labels == one) & (p >= np.float32(threshold))).any()) for one in row])
-            for labels, p, row in zip(top.labels, top.probabilities, rows, strict=True)
+            np.mean(np.isin(row, labels[labels >= 0]))
+            for labels, row in zip(cut(top, threshold).labels, rows, strict=True)
             if row
         ]
     )
@@ -61,20 +61,35 @@ def recalls(top, rows, threshold=0.0):
 def test_a_curve_worked_by_hand():
     top = top_of(
         [[0, 1, 2], [3, 4, -1], [5, 6, 7], [8, 0, 1]],
-        [[0.9, 0.5, 0.1], [0.8, 0.5, 0], [0.7, 0.6, 0.2], [0.99, 0.9, 0.8]],
+        [[0.75, 0.5, 0.25], [0.5, 0.25, 0], [1.0, 0.5, 0.5], [0.99, 0.9, 0.8]],
     )
-    # 0 at .9 and 2 at .1 of two; 4 at .5 of one; 5 at .7 of four, of which 8 and 9 are not found; none
+    # expected numbers of labels: 1.5, 0.75 (which is less than one, so one counts) and 2
+    expected = [[1 / 2, 1 / 3, 1 / 6], [1 / 2, 1 / 4, 0], [1 / 2, 1 / 4, 1 / 4]]
+    np.testing.assert_allclose(expected_recall(top)[:3], expected, rtol=1e-6)
+    # 0 at 1/2 and 2 at 1/6 of two; 4 at 1/4 of one; 5 at 1/2 and 7 at 1/4 of four; none
     control = fit_risk(top, indicator([[0, 2], [4], [5, 7, 8, 9], []]), 3)
     assert (control.n_rows, control.max_size) == (3, 3), "a row without labels does not count"
-    np.testing.assert_allclose(control.thresholds, [0.9, 0.7, 0.5, 0.2, 0.1], rtol=1e-6)
-    np.testing.assert_allclose(control.recall, [0.5, 0.75, 1.75, 2, 2.5])
+    np.testing.assert_allclose(control.thresholds, [1 / 2, 1 / 4, 1 / 6], rtol=1e-6)
+    np.testing.assert_allclose(control.recall, [0.75, 2, 2.5])
     # with one more row that loses everything: a quarter of these sums
-    assert control.threshold(0.125) == np.float32(0.9)
-    assert control.threshold(0.13) == np.float32(0.7)
-    assert control.threshold(0.4375) == np.float32(0.5)
-    assert control.threshold(0.5) == np.float32(0.2)
-    assert control.threshold(0.625) == np.float32(0.1)
+    assert control.threshold(0.1875) == 0.5
+    assert control.threshold(0.2) == 0.25
+    assert control.threshold(0.5) == 0.25
+    assert control.threshold(0.51) == np.float32(1 / 6)
+    assert control.threshold(0.625) == np.float32(1 / 6)
     assert control.most == 0.625
+
+
+def test_a_set_is_all_labels_down_to_the_threshold():
+    top = top_of([[0, 1, 2], [3, 4, -1], [5, 6, 7]], [[0.75, 0.5, 0.25], [0.5, 0.25, 0], [1, 0.5, 0.5]])
+    found = cut(top, 0.5)
+    np.testing.assert_array_equal(found.labels, [[0], [3], [5]])
+    found = cut(top, 0.25)
+    np.testing.assert_array_equal(found.labels, [[0, 1, -1], [3, 4, -1], [5, 6, 7]])
+    np.testing.assert_array_equal(
+        found.probabilities, np.float32([[0.75, 0.5, 0], [0.5, 0.25, 0], [1, 0.5, 0.5]])
+    )
+    assert (cut(top, 0.9).labels == -1).all()
 
 
 def test_labels_of_the_same_probability_enter_sets_together():
@@ -88,7 +103,7 @@ def test_the_threshold_is_the_largest_that_the_rule_of_the_paper_allows(problem)
     model, X, rows = problem
     top = model.top_k(X[:200], 5)
     control = fit_risk(top, indicator(rows[:200], 11), 5)
-    candidates = np.unique(top.probabilities[top.labels >= 0])
+    candidates = np.unique(expected_recall(top)[top.labels >= 0])
     for coverage in (0.2, 0.5, 0.7):
         n = control.n_rows
         allowed = [
@@ -101,7 +116,8 @@ def test_the_threshold_is_the_largest_that_the_rule_of_the_paper_allows(problem)
 
 def test_a_sum_that_rounding_makes_a_little_smaller_still_counts():
     control = fit_risk(top_of([[0, 1, 2]] * 9, [[0.9, 0.8, 0.7]] * 9), indicator([[0, 1, 2]] * 9), 3)
-    assert control.threshold(0.9) == np.float32(0.7)
+    assert control.recall[-1] == pytest.approx(9)
+    assert control.threshold(0.9) == control.thresholds[-1]
 
 
 def test_a_coverage_out_of_reach_is_an_error_that_says_what_can_be_reached():
@@ -154,7 +170,7 @@ def test_the_sets_of_a_model_are_its_labels_down_to_the_threshold(problem, fitte
     assert found.labels.shape[1] == (found.labels >= 0).sum(axis=1).max()
     for row in range(len(found.labels)):
         own = found.labels[row] >= 0
-        want = all_labels.probabilities[row] >= np.float32(least)
+        want = expected_recall(all_labels)[row] >= np.float32(least)
         np.testing.assert_array_equal(found.labels[row, own], all_labels.labels[row, want])
         np.testing.assert_array_equal(found.probabilities[row, own], all_labels.probabilities[row, want])
 

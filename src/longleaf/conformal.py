@@ -1,8 +1,13 @@
 """Sets of labels of which a promised share of the true labels is a member: conformal risk control.
 
 Problem: how many labels does each row need, so that the sets hold, say, nine in ten of its true labels? Given
-are held-out rows with their labels, which training never saw; what comes out is one threshold for all rows. A
-row's set is all labels whose probability reaches it, at most the ``max_size`` best.
+are held-out rows with their labels, which training never saw; what comes out is one threshold for all rows.
+
+A label of probability p is expected to add p / max(1, S) to the recall of its row, where S is the expected
+number of true labels, the sum of the probabilities of the ``max_size`` best. A row's set is all of these
+whose expected recall reaches the threshold: for a given mean recall, the sets are then the smallest on
+average that the probabilities allow. (A threshold on p itself returns more labels where a row has many, of
+which each counts less.)
 
 A row loses the share of its true labels that are not in its set, which falls as the threshold falls. Of n
 held-out rows, the threshold for a coverage c is the largest one with
@@ -12,7 +17,7 @@ held-out rows, the threshold for a coverage c is the largest one with
 the mean loss as if there were one more row that loses everything. If a new row and the held-out rows could
 have come in any order, its expected loss is then at most 1 - c, whatever the model and the probabilities are
 worth. In terms of recall, which is 1 - loss, the condition is: the recalls of the n rows add up to at least
-c (n + 1). So all that is kept is, for each probability at which a true label enters a set, the sum of the
+c (n + 1). So all that is kept is, for each threshold at which a true label enters a set, the sum of the
 recalls from there on.
 
 Rows without labels lose nothing, whatever their sets. They would make room for larger losses of the others,
@@ -35,7 +40,7 @@ from longleaf._validation import ModelError
 from longleaf._validation.numbers import MOST_ROWS, check_number
 from longleaf.calibration import carries
 from longleaf.io._schema import check_arrays, check_range
-from longleaf.search.top_k import TopK
+from longleaf.search.top_k import Floats, TopK
 
 MAX_SIZE = 100
 """The most labels of a set, unless the caller says otherwise."""
@@ -55,7 +60,7 @@ class RiskControl:
     max_size : int
         The most labels of a set.
     thresholds : float32 array [points]
-        The probabilities of the true labels that were found, each once, falling.
+        What the true labels that were found were expected to add to recall, each number once, falling.
     recall : float64 array [points]
         With each of these as the threshold, the sum of the recalls of the rows, rising.
     """
@@ -82,8 +87,8 @@ class RiskControl:
         if place == len(self.recall):
             raise ValueError(
                 f"coverage must be at most {self.largest:g} with sets of at most {self.max_size} labels and "
-                f"{self.n_rows} held-out rows; got {coverage:g}, for which fit_sets needs a larger max_size "
-                "or more rows."
+                f"{self.n_rows} held-out rows; got {coverage:g}, which fit_sets with a larger max_size or "
+                "more rows may reach."
             )
         return float(self.thresholds[place])
 
@@ -139,12 +144,13 @@ def fit_risk(top: TopK, Y: sp.csr_array, max_size: int) -> RiskControl:
     n_rows = int(np.count_nonzero(n_labels))
     if n_rows == 0:
         raise ValueError("y must have at least one row with labels to fit sets on; got none.")
-    row, place = np.nonzero((top.labels >= 0) & (top.probabilities > 0))
+    expected = expected_recall(top)
+    row, place = np.nonzero(expected > 0)
     right = carries(Y, row, top.labels[row, place])
     if not right.any():
         raise ValueError("y must have labels that the model finds to fit sets on; it finds none of them.")
-    row, probability = row[right], top.probabilities[row[right], place[right]]
-    found, inverse = np.unique(-probability, return_inverse=True)
+    row, place = row[right], place[right]
+    found, inverse = np.unique(-expected[row, place], return_inverse=True)
     share = np.bincount(inverse, weights=1 / n_labels[row])
     return RiskControl(n_rows, max_size, -found, np.cumsum(share))
 
@@ -157,12 +163,29 @@ def check_coverage(coverage: object) -> float:
     return number
 
 
-def trimmed(top: TopK) -> TopK:
-    """Return the same labels without the columns that only pad, one at least."""
-    width = max(1, int((top.labels >= 0).sum(axis=1).max(initial=0)))
+def expected_recall(top: TopK) -> Floats:
+    """Return what each label is expected to add to the recall of its row, [rows, k]; 0 for what only pads."""
+    p = np.where(top.labels >= 0, top.probabilities.astype(np.float64), 0.0)
+    n_labels = p.cumsum(axis=1)[:, -1:]  # one after the other: what pads changes no bit of the sum
+    return np.asarray(p / np.maximum(n_labels, 1.0), np.float32)
+
+
+def cut(top: TopK, threshold: float) -> TopK:
+    """Return the labels of each row whose expected recall reaches a threshold, as wide as the largest set.
+
+    Parameters
+    ----------
+    top : TopK
+        The best ``max_size`` labels, by probability.
+    threshold : float
+        From `RiskControl.threshold`.
+    """
+    is_member = expected_recall(top) >= np.float32(threshold)
+    width = max(1, int(is_member.sum(axis=1).max(initial=0)))
+    inside = is_member[:, :width]
     return replace(
         top,
-        labels=top.labels[:, :width],
-        scores=top.scores[:, :width],
-        probabilities=top.probabilities[:, :width],
+        labels=np.where(inside, top.labels[:, :width], np.int32(-1)),
+        scores=np.where(inside, top.scores[:, :width], np.float32(0)),
+        probabilities=np.where(inside, top.probabilities[:, :width], np.float32(0)),
     )

@@ -27,7 +27,7 @@ from longleaf._validation import (
     is_label_lists,
 )
 from longleaf.calibration import CANDIDATES, Calibration, fit_calibration
-from longleaf.conformal import MAX_SIZE, RiskControl, fit_risk, trimmed
+from longleaf.conformal import MAX_SIZE, RiskControl, cut, fit_risk
 from longleaf.io import storage
 from longleaf.io._schema import Check, Object, anything, check_saved
 from longleaf.propensity import check_constants, inverse_propensity_from_counts
@@ -519,7 +519,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             The most labels of a set.
         """
         size = check_count(max_size, "max_size", high=MOST_K)
-        truth, top = self._judge(X, y, k=size)
+        check_is_fitted(self)
+        truth, top = self._judge(X, y, k=min(size, self.n_labels_))
         self.risk_control_ = fit_risk(top, truth, size)
         return self
 
@@ -549,12 +550,12 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         TopK
-            All labels whose probability reaches the threshold that the coverage needs, best first, at most
-            ``max_size``. As wide as the largest set; smaller ones are padded with -1.
+            The set of each row, best first, at most ``max_size`` labels. As wide as the largest set; smaller
+            ones are padded with -1.
         """
         control = self._fitted_sets("predict_set needs held-out rows: call fit_sets(X, y) first.")
-        least = control.threshold(coverage)
-        return trimmed(self.top_k(X, control.max_size, threshold=least, n_jobs=n_jobs, progress=progress))
+        threshold, size = control.threshold(coverage), min(control.max_size, self.n_labels_)
+        return cut(self.top_k(X, size, n_jobs=n_jobs, progress=progress), threshold)
 
     def _fitted_sets(self, otherwise: str) -> RiskControl:
         """Return what `fit_sets` found; raise an error that says ``otherwise`` if it was not called."""

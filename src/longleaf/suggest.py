@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count
+from longleaf.conformal import cut as cut_to_set
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.mapped import explain_row, label_line, mapped_explanation, with_refined
 from longleaf.explain.records import RecordIndex, SimilarRecord
@@ -100,6 +101,8 @@ class Query:
         Whether suggestions name their words.
     auto : bool
         Whether the probabilities decide how many tags a row gets: `longleaf.search.auto_k`.
+    least_recall : float, optional
+        What each tag must be expected to add to the recall of its row: `longleaf.conformal`.
     """
 
     k: int
@@ -107,6 +110,7 @@ class Query:
     groups: Groups | None = None
     explain: bool = False
     auto: bool = False
+    least_recall: float | None = None
 
 
 class Suggester:
@@ -202,8 +206,8 @@ class Suggester:
         control = self.model._fitted_sets(
             "suggest_set needs held-out records: call fit_sets(texts, tags) first."
         )
-        least = control.threshold(coverage)
-        return self.query(control.max_size, min_probability=least, explain=explain, n_jobs=n_jobs)
+        query = self.query(control.max_size, explain=explain, n_jobs=n_jobs)
+        return replace(query, least_recall=control.threshold(coverage))
 
     def _gains(
         self,
@@ -245,6 +249,8 @@ class Suggester:
         have come up or there is nothing left. Whatever comes later scores less, so the answer is exact where
         the search is.
         """
+        if query.least_recall is not None:
+            return cut_to_set(self._top_k(X, query, progress), query.least_recall)
         if not query.auto:
             return self._top_k(X, query, progress)
         # what a threshold and groups exclude tells how many labels to expect

@@ -33,10 +33,15 @@ def test_sets_of_tags_hold_what_is_promised(tagger):
         assert recall(found, tags) <= coverage + 0.02, "the threshold was fitted to other probabilities"
 
 
-def test_sets_are_suggestions_down_to_a_probability(tagger):
+def test_sets_are_the_first_suggestions(tagger):
     records, _ = make_records(20, seed=7)
-    least = tagger.estimator_.risk_control_.threshold(0.8)
-    assert tagger.suggest_set(records, 0.8) == tagger.suggest(records, 100, min_probability=least)
+    least = tagger.estimator_.risk_control_.threshold(0.97)
+    sets, longer = tagger.suggest_set(records, 0.97), tagger.suggest(records, 100)
+    for found, all_tags in zip(sets, longer, strict=True):
+        expected = sum(one.probability for one in all_tags)
+        assert found == all_tags[: len(found)]
+        assert all(one.probability / max(expected, 1) > least - 1e-6 for one in found)
+        assert all_tags[len(found)].probability / max(expected, 1) < least
     explained = tagger.suggest_set(records[:2], 0.8, explain=True)
     assert [[one.tag for one in own] for own in explained] == [
         [one.tag for one in own] for own in tagger.suggest_set(records[:2], 0.8)
