@@ -32,6 +32,7 @@ FIGURE = ROOT / "docs" / "figures" / "sets.png"
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9)
 COLOURS = dict(zip(NAMES, ("tab:blue", "tab:green"), strict=True))
 TITLES = {"eurlex57k": "EURLEX57K", "tib-sid": "TIB-SID"}
+DRAWN = ("fixed recall", "curve")
 Doubles = npt.NDArray[np.float64]
 
 
@@ -86,6 +87,14 @@ def size_for(recall: float, value: npt.NDArray[Any], shares: Doubles) -> float:
     return float(np.searchsorted(shares.ravel()[order].cumsum(), recall * len(shares)) + 1) / len(shares)
 
 
+def curve(value: npt.NDArray[Any], shares: Doubles) -> list[tuple[float, float]]:
+    """Return mean size and mean recall of the sets of all labels down to a value, for 60 values."""
+    order = np.argsort(-value, axis=None, kind="stable")
+    recall = shares.ravel()[order].cumsum() / len(shares)
+    ends = np.geomspace(0.5, 0.98 * value.shape[1], 60) * len(shares)
+    return [(float(end / len(shares)), float(recall[int(end)])) for end in ends]
+
+
 def study(data: str, seed: int, splits: int) -> dict[str, Any]:
     """Judge sets and fixed numbers of labels over many splits of the dev rows; measure what asking costs."""
     model = trained(data, seed)
@@ -104,6 +113,7 @@ def study(data: str, seed: int, splits: int) -> dict[str, Any]:
     record["most, larger sets"] = fit_risk(model.top_k(X, 10 * MAX_SIZE), Y, 10 * MAX_SIZE).most
     record["sets"] = [_summary(coverage, results) for coverage in COVERAGES]
     record["fixed recall"] = np.append(0.0, shares.cumsum(axis=1).mean(axis=0)).tolist()
+    record["curve"] = curve(expected_recall(top), shares)
     likely = best_labels(top.probabilities[:, :60])
     record["auto"] = {
         "recall": float((shares[:, :60] * likely).sum(axis=1).mean()),
@@ -143,7 +153,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         coverage, recall = ([one[key] for one in sets] for key in ("coverage", "recall"))
         off = [[one["recall"] - one["low"] for one in sets], [one["high"] - one["recall"] for one in sets]]
         left.errorbar(coverage, recall, off, fmt="o", color=colour, markersize=4, capsize=3, label=name)
-        right.plot([one["size"] for one in sets], recall, "o-", color=colour, label=f"{name}, sets")
+        right.plot(*zip(*record["curve"], strict=True), color=colour, label=f"{name}, sets")
+        right.plot([one["size"] for one in sets], recall, "o", color=colour, markersize=4)
         fixed = record["fixed recall"]
         right.plot(range(1, len(fixed)), fixed[1:], "--", color=colour, label=f"{name}, same number for all")
         right.plot(record["auto"]["size"], record["auto"]["recall"], "*", color=colour, markersize=10)
@@ -168,7 +179,7 @@ def main() -> None:
     records = [study(data, options.seed, options.splits) for data in NAMES]
     options.out.write_text(json.dumps(records, indent=1) + "\n")
     for record in records:
-        print(json.dumps({name: value for name, value in record.items() if name != "fixed recall"}, indent=1))
+        print(json.dumps({name: value for name, value in record.items() if name not in DRAWN}, indent=1))
     draw(records, FIGURE)
 
 

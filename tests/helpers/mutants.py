@@ -111,6 +111,8 @@ def save_models(folder):
     models["plt"].feature_names_in_ = np.array(columns, dtype=object)
     models["tagger"].fields_ = {"text": ["title", "text"], "tags": "tags", "id": None, "separator": ";"}
     models["br"].origin_ |= {"tuning": {"trials": [1]}, "updates": [{"rows": 3}]}
+    models["br"].fit_sets(X, numbers, max_size=3)
+    models["tagger"].fit_sets(texts, tags)
     for name, model in models.items():
         model.save(folder / name)
     return list(models)
@@ -201,7 +203,7 @@ def try_model(path):
             outcome.append(_judged("verify" if verify else "load", error))
             if not verify:
                 return outcome
-    for use in (_predict, _dial, _explain, _save, _learn, _save):
+    for use in (_predict, _dial, _sets, _explain, _save, _learn, _save):
         try:
             use(model, path, whole)
         except ValueError as error:
@@ -237,6 +239,15 @@ def _dial(model, path, whole):
         model.suggest(TEXTS, k=3, tail=1.0)
     else:
         assert not np.isnan(model.top_k(rows_of(model), 3, tail=1.0).scores).any(), "a score is not a number"
+
+
+def _sets(model, path, whole):
+    if isinstance(model, ll.Tagger):
+        if model.estimator_.risk_control_ is not None:
+            model.suggest_set(TEXTS, coverage=0.6)
+    elif model.risk_control_ is not None:
+        top = model.predict_set(rows_of(model), 0.6)
+        assert (top.labels >= 0).sum(axis=1).max() <= model.risk_control_.max_size
 
 
 def _explain(model, path, whole):
