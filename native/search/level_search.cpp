@@ -14,6 +14,8 @@
 // come near the bar; a label's score is complete when it was kept in every tree. Where it was not, it is known to be
 // small, or not to reach the bar there, which mostly rules it out; if not, it is looked up.
 //
+// Where a little may be missed, nodes must exceed the bar by as much, and the best key that did not is remembered.
+//
 // Labels that a row has maps of its own for are left out, and judged when the others are known.
 //
 // Beam search through one tree (Algorithm 2): looking further stops at the best `beam` nodes of each level, those
@@ -137,7 +139,7 @@ void LevelSearch::look_further(size_t t) {
     next_.clear();
     const std::vector<Visit>& waiting = waiting_[t].at(depth);
     level_.insert(level_.end(), waiting.begin(), waiting.end());
-    std::erase_if(level_, [&](const Visit& visit) { return key_of(t, visit) < bar_[size_t(visit.row)]; });
+    std::erase_if(level_, [&](const Visit& visit) { return !matters(size_t(visit.row), key_of(t, visit)); });
     if (settings_.beam > 0) keep_the_beam(t, depth);
     expand_level(t, [&](const Visit& child, float) { next_.push_back(child); });
   }
@@ -178,7 +180,7 @@ void LevelSearch::expand_level(size_t t, Take take_inner) {
   for (const Visit& visit : level_) {
     work_.check();
     const float key = key_of(t, visit);
-    if (!(key >= bar_[size_t(visit.row)]) || key == kNever) continue;
+    if (key == kNever || !matters(size_t(visit.row), key)) continue;
     if (shape.is_leaf(visit.node))  // a tree of nothing but its root
       see_leaf(t, visit, key);
     else
@@ -204,7 +206,7 @@ void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
       key = most_label_key(settings_, tree.view.label[v], child.value);
     if (tree.view.is_leaf(v))
       see_leaf(t, child, key);
-    else if (key >= bar_[size_t(visit.row)] && key != kNever)
+    else if (key != kNever && matters(size_t(visit.row), key))
       take_inner(child, key);
   }
 }
@@ -309,7 +311,7 @@ bool LevelSearch::assume_the_most(size_t r, int32_t label) {
     complete = false;
     const int64_t family = tree.first_node + tree.parent[tree.leaf[label]];
     const bool seen = std::binary_search(families.begin(), families.end(), family);
-    eta_[t] = most_log_probability(settings_, label, bar_[r] - (seen ? margin_ : 0.0f));
+    eta_[t] = most_log_probability(settings_, label, seen ? bar_[r] - margin_ : needed(r));
   }
   return complete;
 }

@@ -21,7 +21,7 @@ class LevelSearch {
   // A union of trees, or a beam through several, ends by what one row has found: those are searched row by row. So is
   // who wants every label: there is no bar.
   static bool serves(const Forest& forest, const SearchSettings& settings) {
-    if (forest.trees()[0].leaves <= settings.k || settings.limits.any() || settings.utility.group) return false;
+    if (forest.trees()[0].leaves <= settings.k || settings.limits.cut_short() || settings.utility.group) return false;
     return forest.trees().size() == 1 || (settings.beam == 0 && !settings.union_rule);
   }
 
@@ -73,10 +73,22 @@ class LevelSearch {
     std::vector<Value> values;      // several trees: what may matter of the leaves seen
     std::vector<int64_t> families;  // several trees: the nodes whose leaves were seen
     int64_t evaluations;
-    float missed;  // the best key that fell out of the beam
+    float missed;  // the best key that fell out of the beam, or that epsilon made too small
   };
 
   bool several() const { return forest_.trees().size() > 1; }
+  // What the key of a node must reach to be looked at: the bar, unless a little may be missed.
+  float needed(size_t row) const {
+    const double bar = double(bar_[row]), epsilon = settings_.limits.epsilon;
+    if (epsilon == 0) return bar_[row];
+    if (!settings_.utility) return float(bar - std::log1p(-epsilon));
+    return float(bar < 0 ? bar / (1 + epsilon) : bar / (1 - epsilon));
+  }
+  bool matters(size_t row, float key) {
+    if (key >= needed(row)) return true;
+    if (settings_.limits.epsilon > 0) rows_[row].missed = std::max(rows_[row].missed, key);
+    return false;
+  }
   float key_of(size_t t, const Visit& visit) const {
     return node_key(forest_.trees()[t], settings_, visit.node, visit.value);
   }

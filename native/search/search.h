@@ -86,7 +86,8 @@ struct Limits {
   int64_t evaluations = std::numeric_limits<int64_t>::max();  // of a row
   std::optional<std::chrono::steady_clock::time_point> deadline;
 
-  bool any() const { return epsilon > 0 || evaluations < std::numeric_limits<int64_t>::max() || deadline; }
+  bool cut_short() const { return evaluations < std::numeric_limits<int64_t>::max() || deadline; }
+  bool any() const { return epsilon > 0 || cut_short(); }
   bool passed() const { return deadline && std::chrono::steady_clock::now() >= *deadline; }
 };
 
