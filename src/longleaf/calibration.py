@@ -26,7 +26,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from longleaf._validation import ModelError
+from longleaf._validation import ModelError, carries
 from longleaf.io._schema import check_arrays
 from longleaf.search.candidates import Candidates
 from longleaf.search.score_map import IDENTITY, LIMIT, NOMINEES, ScoreMap, check_curve
@@ -137,21 +137,6 @@ def first(rows: npt.NDArray[np.int64], value: npt.NDArray[Any], k: int) -> Bools
     chosen = np.zeros(len(rows), bool)
     chosen[order[np.arange(len(rows)) - begins < k]] = True
     return chosen
-
-
-def carries(Y: sp.csr_array, rows: npt.NDArray[np.int64], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return whether each row carries the label of its pair; ``Y`` has sorted indices."""
-    if not len(rows):
-        return np.zeros(0, bool)
-    first, last = int(rows.min()), int(rows.max()) + 1
-    n_labels = np.int64(Y.shape[1])
-    piece = slice(int(Y.indptr[first]), int(Y.indptr[last]))
-    lengths = np.diff(Y.indptr[first : last + 1])
-    known = np.repeat(np.arange(first, last, dtype=np.int64), lengths) * n_labels + Y.indices[piece]
-    wanted = rows.astype(np.int64) * n_labels + labels
-    place = np.searchsorted(known, wanted)
-    found: npt.NDArray[np.bool_] = np.append(known, -1)[place] == wanted
-    return found
 
 
 def log_odds(probability: npt.NDArray[Any]) -> Doubles:

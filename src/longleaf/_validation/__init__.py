@@ -1,8 +1,8 @@
 """Everything that a caller can get wrong is caught here.
 
 `data` brings features and labels into one form; `sparse` checks the structure of sparse matrices before any
-code walks along them, and `indicator` recognises label matrices that need no work. `numbers` checks settings;
-`errors` has what is raised for files.
+code walks along them, and `indicator` recognises label matrices that need no work, and looks labels up in
+them. `numbers` checks settings; `errors` has what is raised for files.
 """
 
 from longleaf._validation.data import LabelsLike as LabelsLike
@@ -15,6 +15,7 @@ from longleaf._validation.data import is_label_lists as is_label_lists
 from longleaf._validation.errors import DataError as DataError
 from longleaf._validation.errors import ModelError as ModelError
 from longleaf._validation.errors import ModelExistsError as ModelExistsError
+from longleaf._validation.indicator import carries as carries
 from longleaf._validation.numbers import MOST_LABELS as MOST_LABELS
 from longleaf._validation.numbers import MOST_ROWS as MOST_ROWS
 from longleaf._validation.numbers import MOST_THREADS as MOST_THREADS

@@ -1,4 +1,4 @@
-"""Using labels without a copy if they already have the form that training needs."""
+"""Label matrices: using one without a copy if it has the form that training needs, and looking labels up."""
 
 from __future__ import annotations
 
@@ -33,6 +33,21 @@ def ready_indicator(Y: Any, n_labels: int | None) -> sp.csr_array | None:
     indicator: sp.csr_array = sp.csr_array((data, indices, indptr), shape=matrix.shape)
     indicator.has_canonical_format = True
     return indicator
+
+
+def carries(Y: sp.csr_array, rows: npt.NDArray[np.int64], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return whether each row carries the label of its pair; ``Y`` has sorted indices."""
+    if not len(rows):
+        return np.zeros(0, bool)
+    first, last = int(rows.min()), int(rows.max()) + 1
+    n_labels = np.int64(Y.shape[1])
+    piece = slice(int(Y.indptr[first]), int(Y.indptr[last]))
+    lengths = np.diff(Y.indptr[first : last + 1])
+    known = np.repeat(np.arange(first, last, dtype=np.int64), lengths) * n_labels + Y.indices[piece]
+    wanted = rows.astype(np.int64) * n_labels + labels
+    place = np.searchsorted(known, wanted)
+    found: npt.NDArray[np.bool_] = np.append(known, -1)[place] == wanted
+    return found
 
 
 def _all_ones(data: npt.NDArray[Any]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf.calibration import carries
+from longleaf._validation import carries
 from longleaf.text.phrases import Matches, PhraseIndex
 
 Ints = npt.NDArray[np.int64]

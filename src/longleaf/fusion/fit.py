@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._validation import Rows
+from longleaf._validation import Rows, carries
 from longleaf.calibration import (
     CANDIDATES,
     EVIDENCE,
     SHOWN,
-    carries,
     evidence_of_trees,
     first,
     fit_curve,
