@@ -339,7 +339,7 @@ class Suggester:
         by_trees = explain_by_trees(model, features, label) if model.has_leaf(label) else None
         refined = None
         if by_trees is not None:
-            by_trees, refined = with_refined(model, X, label, row, by_trees)
+            by_trees, refined = with_refined(model, features, label, 0, by_trees)
         line = label_line(score_map, label)
         words = mapped_explanation(by_trees, line, refined)
         value = match_value(by_trees, words, line, refined, X, row, label)

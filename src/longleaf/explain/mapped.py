@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longleaf._validation import check_features
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.paths import node_weights
-from longleaf.explain.row import Level, RowExplanation, explain_by_trees
-from longleaf.search.rows import features_of
+from longleaf.explain.row import Level, RowExplanation, explain_by_trees, row_to_explain
 from longleaf.search.score_map import LIMIT, ScoreMap, curve_at
 
 Doubles = npt.NDArray[np.float64]
@@ -112,13 +110,12 @@ def with_refined(
     """
     if model.refined_ is None:
         return found, None
-    rows = check_features(features_of(X)[[row]], model.n_features_in_, normalize=model.normalize)
-    values = rows.data.astype(np.float64) * float(rows.scale[0])
+    rows, features, values = row_to_explain(model, X, row, label)
     leaves = np.flatnonzero(model.refined_.tree.label == label)
     refined = None
     if len(leaves):
         node = int(leaves[0])
-        products = node_weights(model, len(model.trees_), node, rows.indices.astype(np.int64)) * values
+        products = node_weights(model, len(model.trees_), node, features) * values
         refined = RefinedTerms(float(model.refined_.weights["bias"][node]), products)
     nominees = model._candidates(rows)
     place = int(np.searchsorted(nominees.labels, label))

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longleaf._validation import check_count, check_features
+from longleaf._validation import Rows, check_count, check_features
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.paths import Doubles, LabelPath, label_path
 from longleaf.search.rows import features_of
@@ -96,6 +96,17 @@ def explain_by_trees(model: LabelEstimator, X: Any, label: int, row: int = 0) ->
     row : int
         Index of the row of ``X``.
     """
+    _, features, values = row_to_explain(model, X, row, label)
+    if not model.has_leaf(label):
+        raise ValueError(f"label must occur in training to have a probability to explain; got {label}.")
+    paths = [label_path(model, tree, label, features, values) for tree in range(len(model.trees_))]
+    return _explain_paths(paths, features, model._link)
+
+
+def row_to_explain(
+    model: LabelEstimator, X: Any, row: int, label: int
+) -> tuple[Rows, npt.NDArray[np.int64], Doubles]:
+    """Return one row of ``X``, with its features and their values as they are scored."""
     check_is_fitted(model)
     rows = check_features(features_of(X), model.n_features_in_, normalize=model.normalize)
     row, label = check_count(row, "row", low=0), check_count(label, "label", low=0)
@@ -103,13 +114,8 @@ def explain_by_trees(model: LabelEstimator, X: Any, label: int, row: int = 0) ->
         raise ValueError(
             f"row and label must be below {rows.n_rows} and {model.n_labels_}; got {row} and {label}."
         )
-    if not model.has_leaf(label):
-        raise ValueError(f"label must occur in training to have a probability to explain; got {label}.")
-    inside = slice(rows.indptr[row], rows.indptr[row + 1])
-    features = rows.indices[inside].astype(np.int64)
-    values = rows.data[inside].astype(np.float64) * float(rows.scale[row])
-    paths = [label_path(model, tree, label, features, values) for tree in range(len(model.trees_))]
-    return _explain_paths(paths, features, model._link)
+    rows = rows[row : row + 1]
+    return rows, rows.indices.astype(np.int64), rows.data.astype(np.float64) * float(rows.scale[0])
 
 
 def _explain_paths(paths: list[LabelPath], features: npt.NDArray[np.int64], link: int) -> RowExplanation:
