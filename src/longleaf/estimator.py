@@ -564,6 +564,55 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(otherwise)
         return self.risk_control_
 
+    def calibrate(self, X_held_out: Any, y_held_out: LabelsLike) -> Self:
+        """Fit what makes probabilities that can be believed of what the model says; its trees stay.
+
+        The order of the labels stays as well, as long as all gains are 1 (those with probabilities above
+        1 - 1e-6 or below 1e-6 become equal). Refined labels are calibrated in `fit`, and here again.
+        What `fit_sets` found is dropped.
+
+        Parameters
+        ----------
+        X_held_out : sparse or dense matrix [rows, features]
+        y_held_out : sparse or dense indicator [rows, labels], or list of label lists
+            Rows that the model was not trained on, a thousand or two. Probabilities that are fitted on rows
+            of the training would be too large.
+        """
+        check_is_fitted(self)
+        self._become_calibrated(self.refined_, *self._check_held_out(X_held_out, y_held_out))
+        return self
+
+    def _check_held_out(self, X: Any, y: LabelsLike) -> tuple[Rows, sp.csr_array]:
+        """Check rows to calibrate on."""
+        if self.calibration_ is None and self.score_map_ is not None:
+            raise ValueError("score_map_ must be None to calibrate: the model has maps from elsewhere.")
+        rows, labels = self._check_rows(X, "X_held_out"), self._check_truth(y, "y_held_out")
+        if rows.n_rows != labels.shape[0]:
+            raise ValueError(
+                "X_held_out and y_held_out must have the same number of rows; "
+                f"got {rows.n_rows} and {labels.shape[0]}."
+            )
+        if rows.n_rows == 0:
+            raise ValueError("X_held_out must have at least one row to calibrate on; got none.")
+        return rows, labels
+
+    def _become_calibrated(self, refined: WeightedTree | None, rows: Rows, labels: sp.csr_array) -> None:
+        """Take these refined classifiers, and calibrate; where that fails the model is as it was."""
+        before = dict(self.__dict__)
+        try:
+            if refined is not self.refined_:
+                self.refined_ = refined
+                self.__dict__.pop("_prepared", None)
+            self.calibration_ = self.score_map_ = None
+            self.__dict__.pop("risk_control_", None)  # it was fitted to the probabilities as they were
+            calibration = fit_calibration(self._candidates(rows), labels)
+            if calibration is None:
+                raise ValueError("y_held_out must hold labels that the model ranks high, and not only these.")
+            self.calibration_ = calibration
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     def has_leaf(self, label: int) -> bool:
         """Return whether some tree has a leaf for a label; one that training never saw mostly has none."""
         return bool(self.has_leaves()[label])
@@ -693,16 +742,21 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
     def _judge(self, X: Any, y: LabelsLike, **options: Any) -> tuple[sp.csr_array, TopK]:
         """Return the true labels, at least as many columns as the model has labels, and the ranked ones."""
         check_is_fitted(self)
-        truth = check_labels(y, name="y")
-        if truth.shape[1] < self.n_labels_ and not is_label_lists(y):
-            raise ValueError(f"y must have {self.n_labels_} labels, as in fit; got {truth.shape[1]}.")
+        truth = self._check_truth(y, "y")
         top = self.top_k(X, **options)
         if len(top.labels) != truth.shape[0]:
             raise ValueError(
                 f"X and y must have the same number of rows; got {len(top.labels)} and {truth.shape[0]}."
             )
+        return truth, top
+
+    def _check_truth(self, y: LabelsLike, name: str) -> sp.csr_array:
+        """Return true labels, at least as many columns as the model has labels."""
+        truth = check_labels(y, name=name)
+        if truth.shape[1] < self.n_labels_ and not is_label_lists(y):
+            raise ValueError(f"{name} must have {self.n_labels_} labels, as in fit; got {truth.shape[1]}.")
         shape = (truth.shape[0], max(truth.shape[1], self.n_labels_))
-        return sp.csr_array((truth.data, truth.indices, truth.indptr), shape=shape), top
+        return sp.csr_array((truth.data, truth.indices, truth.indptr), shape=shape)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model as a folder; an existing one is replaced in one step, and only with ``force``."""
@@ -801,17 +855,17 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         self._prepare()
 
-    def _check_rows(self, X: Any) -> Rows:
+    def _check_rows(self, X: Any, name: str = "X") -> Rows:
         """Check rows to be asked about, and the names of their columns where there are any."""
         X = features_of(X)
         if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
             validate_data(self, X, reset=False, skip_check_array=True)
-        rows = check_features(X, normalize=self.normalize)
+        rows = check_features(X, normalize=self.normalize, name=name)
         if rows.n_features != self.n_features_in_:
-            found, expected, name = rows.n_features, self.n_features_in_, type(self).__name__
+            found, expected, kind = rows.n_features, self.n_features_in_, type(self).__name__
             raise ValueError(  # what stands in brackets is what scikit-learn says
-                f"X must have {expected} features, as in fit; got {found} "
-                f"(X has {found} features, but {name} is expecting {expected} features as input)."
+                f"{name} must have {expected} features, as in fit; got {found} "
+                f"({name} has {found} features, but {kind} is expecting {expected} features as input)."
             )
         return rows
 

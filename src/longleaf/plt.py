@@ -24,7 +24,6 @@ from longleaf._validation import (
     is_label_lists,
 )
 from longleaf._validation.numbers import MOST_ROWS
-from longleaf.calibration import Calibration, fit_calibration
 from longleaf.estimator import LabelEstimator
 from longleaf.learning.refined import learn_refined, relearn_refined
 from longleaf.learning.update import UpdateBatch, forget, learn, relearn
@@ -284,12 +283,11 @@ class PLT(LabelEstimator):
         X, y, sample_weight, progress
             As in `fit`: the rows that the trees were trained on.
         X_held_out, y_held_out
-            Other rows, a thousand or two: what the score is fitted on. Probabilities that are fitted on rows
-            of the training would be too large.
+            Other rows, a thousand or two: what the score is fitted on, as in `calibrate`.
         """
         check_is_fitted(self)
         data = self._check_update(X, y, sample_weight)
-        aside = self._check_update(X_held_out, y_held_out, None)
+        aside = self._check_held_out(X_held_out, y_held_out)
         threads = check_threads(self.n_jobs)
         ranking, seed = self._weighted_trees()[0], check_random_state(self.random_state).randint(2**31 - 1)
         refined, _ = train_refined(
@@ -303,24 +301,8 @@ class PLT(LabelEstimator):
             None,
             len(self.trees_),
         )
-        before = self.refined_, self.calibration_, self.score_map_
-        try:
-            self._become_refined(refined, None)
-            calibration = fit_calibration(self._candidates(aside.rows), aside.labels)
-            if calibration is None:
-                raise ValueError("y_held_out must hold labels that the model nominates, and not only these.")
-            self._become_refined(refined, calibration)
-            self.__dict__.pop("risk_control_", None)
-        except BaseException:
-            self.refined_, self.calibration_, self.score_map_ = before
-            self.__dict__.pop("_prepared", None)
-            raise
+        self._become_calibrated(refined, *aside)
         return self
-
-    def _become_refined(self, refined: WeightedTree, calibration: Calibration | None) -> None:
-        self.refined_, self.calibration_, self.score_map_ = refined, calibration, None
-        self.__dict__.pop("_prepared", None)
-        self._prepare()
 
     def refit(
         self,

@@ -235,7 +235,7 @@ def test_trees_that_are_there_can_be_refined_later():
     )
     test = X[2500:], Y[2500:]
     before = calibration(test[1], trees.top_k(test[0], 5), k=5).ece
-    with pytest.raises(ValueError, match="X must have"):
+    with pytest.raises(ValueError, match="X_held_out must have"):
         trees.refine_labels(X[:2000], Y[:2000], X[2000:2500, :5], Y[2000:2500])
     assert trees.refined_ is None
     trees.refine_labels(X[:2000], Y[:2000], X[2000:2500], Y[2000:2500])
