@@ -36,9 +36,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._validation import ModelError
+from longleaf._validation import ModelError, carries
 from longleaf._validation.numbers import MOST_ROWS, check_number
-from longleaf.calibration import carries
 from longleaf.io._schema import check_arrays, check_range
 from longleaf.search.top_k import Floats, TopK
 

@@ -523,6 +523,32 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             self.records_ = self.records_.extended(X, Y, notes.ids, notes.titles)
         return self
 
+    def calibrate(self, texts: Iterable[Text], tags: Iterable[Iterable[str]]) -> Self:
+        """Fit what makes probabilities that can be believed of what the model says; nothing else changes.
+
+        A tagger with names is calibrated together with them in `fit`, and cannot be calibrated again.
+
+        Parameters
+        ----------
+        texts, tags
+            Rows that the tagger was not trained on, a thousand or two; see `longleaf.PLT.calibrate`.
+        """
+        check_is_fitted(self)
+        return self._calibrate(texts, TagCollector.of(tags, self.classes_))
+
+    def calibrate_records(self, records: Iterable[Record]) -> Self:
+        """Calibrate on records as `longleaf.io.tables.read_table` reads them."""
+        check_is_fitted(self)
+        collector = TagCollector(self.classes_)
+        return self._calibrate(collector.texts(records, self._suggester.fields), collector)
+
+    def _calibrate(self, texts: Iterable[Text], collector: TagCollector) -> Self:
+        if self.fusion_ is not None:
+            raise ValueError("fusion_ must be None to calibrate: a tagger with names is calibrated in fit.")
+        X = self._matrix(ready_texts(texts, self.vectorizer_))
+        self.estimator_.calibrate(X, collector.indicator())
+        return self
+
     def _notes(self) -> RecordNotes:
         """Return notes for further rows."""
         return RecordNotes(self.records_ is not None, 0 if self.records_ is None else len(self.records_))

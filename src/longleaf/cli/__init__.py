@@ -16,6 +16,7 @@ import typer.core
 
 from longleaf import __version__, _core
 from longleaf.cli import _console
+from longleaf.cli.calibrate import calibrate
 from longleaf.cli.compare import compare
 from longleaf.cli.convert import convert
 from longleaf.cli.demo import demo
@@ -60,6 +61,7 @@ for command in (
     demo,
     train,
     update,
+    calibrate,
     fit_sets,
     predict,
     evaluate,
