@@ -23,7 +23,7 @@ import scipy.sparse as sp
 import longleaf as ll
 from benchmarks.data import CACHE, NAMES, RESULTS, ROOT, load, prepare
 from benchmarks.measure import best_of
-from longleaf.calibration import carries
+from longleaf._validation import carries
 from longleaf.conformal import MAX_SIZE, RiskControl, expected_recall, fit_risk
 from longleaf.search.auto_k import best_labels
 from longleaf.search.top_k import TopK

@@ -7,6 +7,7 @@ training, and measures quality and the cost of searches on the other half, befor
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ def judge(model: ll.PLT, X: Any, Y: Any, worth: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     rows = [X[i] for i in range(SINGLE_ROWS)]
     for tail in TAILS:
-        top, cost = best_of(lambda tail=tail: model.top_k(X, max(K), tail=tail, n_jobs=1), RUNS)
-        single = least_mean(lambda row, tail=tail: model.top_k(row, max(K), tail=tail, n_jobs=1), rows, RUNS)
+        search = partial(model.top_k, k=max(K), tail=tail, n_jobs=1)
+        top, cost = best_of(partial(search, X), RUNS)
+        single = least_mean(search, rows, RUNS)
         quality = ll.metrics.evaluate(Y, top, inverse_propensity=worth, k=K)
         found[f"tail {tail:g}"] = {
             **{key: quality[key] for key in KEPT},
