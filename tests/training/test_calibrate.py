@@ -201,3 +201,14 @@ def test_a_tagger_with_names_is_not_calibrated_again():
         tagger.calibrate(texts(HELD_OUT), tags(HELD_OUT))
     with pytest.raises(ValueError, match="score_map_ must be None to calibrate"):
         tagger.estimator_.calibrate(tagger._matrix(texts(HELD_OUT)), tagger.transform_tags(tags(HELD_OUT)))
+
+
+def test_sets_that_were_fitted_before_are_dropped_unless_the_call_fails():
+    model = trained().fit_sets(X[TEST], Y[TEST])
+    with pytest.raises(ValueError, match="X_held_out"):
+        model.calibrate(X[:0], Y[:0])
+    with pytest.raises(ValueError, match="ranks high"):
+        model.calibrate(X[HELD_OUT], [[]] * 1000)
+    assert model.risk_control_ is not None
+    assert model.calibrate(X[HELD_OUT], Y[HELD_OUT]).risk_control_ is None
+    assert len(model.fit_sets(X[TEST], Y[TEST]).predict_set(X[TEST], 0.5).labels) == X[TEST].shape[0]
