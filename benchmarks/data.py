@@ -4,6 +4,7 @@ import lzma
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,3 +93,13 @@ def _parse(text: Path, rows: int, features: int, labels: int) -> tuple[sp.csr_ma
     ones = np.ones(len(indices), np.float32)
     X = sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=(rows, features))
     return X, sp.csr_matrix((ones, indices, indptr), shape=(rows, labels))
+
+
+def trained(name: str, seed: int, kind: str = "default", **params: Any) -> Any:
+    """Return a model of a whole data set, trained unless it is kept; ``kind`` names its parameters."""
+    import longleaf as ll  # not where a process only measures a peer
+
+    path = CACHE / f"{name}-{kind}-{seed}.ll"
+    if not path.exists():
+        ll.PLT(random_state=seed, **params).fit(*load(prepare(name), "train")).save(path)
+    return ll.load(path)

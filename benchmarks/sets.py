@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-import longleaf as ll
-from benchmarks.data import CACHE, NAMES, RESULTS, ROOT, load, prepare
+from benchmarks.data import NAMES, RESULTS, ROOT, load, prepare, trained
 from benchmarks.measure import best_of
 from longleaf._validation import carries
 from longleaf.conformal import MAX_SIZE, RiskControl, expected_recall, fit_risk
@@ -34,14 +33,6 @@ COLOURS = dict(zip(NAMES, ("tab:blue", "tab:green"), strict=True))
 TITLES = {"eurlex57k": "EURLEX57K", "tib-sid": "TIB-SID"}
 DRAWN = ("fixed recall", "curve")
 Doubles = npt.NDArray[np.float64]
-
-
-def trained(data: str, seed: int) -> Any:
-    """Return the default model of a data set, trained unless it is kept."""
-    path = CACHE / f"{data}-default-{seed}.ll"
-    if not path.exists():
-        ll.PLT(random_state=seed).fit(*load(prepare(data), "train")).save(path)
-    return ll.load(path)
 
 
 def rows_of(top: TopK, rows: npt.NDArray[Any]) -> TopK:
