@@ -34,7 +34,8 @@ namespace {
 
 constexpr size_t kFirst = 3;  // nodes of a level that a row expands before it knows better, at least
 constexpr float kLeft = std::numeric_limits<float>::infinity();  // a bar that nothing reaches
-constexpr float kMargin = 1.5f;  // with several trees, a leaf this far (as a log) below the bar is not kept
+constexpr float kMargin = 1.5f;        // with several trees, a leaf this far (as a log) below the bar is not kept
+constexpr float kMappedMargin = 0.3f;  // the same of mapped probabilities, which fall more slowly
 
 // As many as have families of leaves with twice k labels below, as a rule; no more than a beam.
 size_t nodes_to_begin_with(const Forest& forest, const SearchSettings& settings) {
@@ -54,7 +55,9 @@ LevelSearch::LevelSearch(const Forest& forest, const SearchSettings& settings, c
       settings_(settings),
       work_(work),
       first_(nodes_to_begin_with(forest, settings)),
-      margin_(several() && !settings.utility ? kMargin : 0.0f),
+      margin_(!several() || settings.utility ? 0.0f
+              : settings.map                 ? kMappedMargin
+                                             : kMargin),
       log_trees_(std::log(float(forest.trees().size()))),
       waiting_(forest.trees().size()),
       eta_(forest.trees().size()) {}
