@@ -164,6 +164,7 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
         "override_slope": np.ones(ROWS, np.float32),
         "override_offset": np.zeros(ROWS, np.float32),
     }
+    lines = {"forest": forest, "a": slope, "b": offset}
     bounds = {"map_bounds": forest.score_bounds(none, slope, offset)}
     centroids = _core.label_centroids(
         *rows.csr, FEATURES, rows.scale, by_label.indptr.astype(np.int64), by_label.indices, 1
@@ -210,6 +211,14 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
             | maps
             | bounds,
         ),
+        "Utility": (
+            _core.Utility,
+            lines | {"group": np.zeros(LABELS, np.int32), "quota": np.ones(1, np.int32)},
+        ),
+        "with_lines": (
+            _core.Utility(**lines).with_lines,
+            {"forest": forest, "labels": np.arange(3, dtype=np.int32), "a": slope[:3], "b": offset[:3]},
+        ),
         "probabilities": (
             forest.probabilities,
             scaled | {"rows": np.arange(3), "labels": np.arange(3, dtype=np.int32), "threads": 1} | maps,
@@ -239,7 +248,7 @@ def native_arguments() -> dict[str, tuple[object, dict[str, object]]]:
 FREE = {"sides", "past", "positive_factor", "row_weight", "log_gain", "log_bounds", "log_threshold", "origin"}
 """Arrays that may be empty, or hold what is no index."""
 
-INDEXED = ("indptr", "indices", "rows", "labels", "first_child")
+INDEXED = ("indptr", "indices", "rows", "labels", "first_child", "group")
 
 
 @pytest.mark.parametrize("name", native_arguments())
@@ -280,3 +289,19 @@ def test_a_vocabulary_s_offsets_and_ids_stay_inside():
     for offsets in ([0, 4, 2, 6], [0, 2, 4, 7], [-1, 2, 4, 6], [1, 2, 4, 6], [0, 2**62, 6]):
         with pytest.raises(ValueError, match="must rise from 0"):
             _core.Vocabulary(letters, np.array(offsets))
+
+
+def test_a_utility_of_another_model_is_refused():
+    arguments = native_arguments()
+    ask, good = arguments["top_k"]
+    _, lines = native_arguments()["Utility"]
+    with pytest.raises(ValueError, match="a utility must be made for the model that is searched"):
+        ask(**(good | {"utility": _core.Utility(**lines)}))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_lines_that_are_no_numbers_are_refused(name):
+    make, good = native_arguments()["Utility"]
+    for value in (np.nan, np.inf, 1e31):
+        with pytest.raises(ValueError, match="a and b must be from -1e30 to 1e30"):
+            make(**(good | {name: np.full(LABELS, value, np.float32)}))
