@@ -136,7 +136,7 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         exact = record["trees"]["tail 1"][0]["ms"]
         panels[2].axvline(exact, color=colour, linewidth=1, label=f"{name}, exact")
     panels[2].set(
-        xlabel="CPU ms a row, trees alone", ylabel="% of the score lost", xscale="log", yscale="log"
+        xlabel="CPU ms a row, trees alone", ylabel="% of the score lost", yscale="log", xlim=(0, None)
     )
     for panel in panels:
         panel.grid(alpha=0.3)

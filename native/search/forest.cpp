@@ -241,9 +241,8 @@ void Forest::bound_utility(UtilityTable& utility, const ScoreMap& map, std::span
     const std::array<float, kKnots>& most = probabilities.of(label, utility.shape);
     for (int i = 0; i < kKnots; ++i) row[i] = std::max(row[i], grain.up(lines.most(label, double(most[i]))));
   };
-  if (refined_) {
-    std::fill(utility.bounds.begin(), utility.bounds.end(), kNever);
-    for (int32_t label = 0; label < labels_; ++label) {
+  if (refined_) {  // what replaced labels were worth before may stay in the bound of all
+    for (const int32_t label : labels) {
       work.check();
       raise_by_label(utility.bounds.data(), label);
     }

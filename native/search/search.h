@@ -67,7 +67,8 @@ class Forest {
   std::vector<float> score_bounds(const float* log_gain, const ScoreMap& map, const Work& work) const;
   // How many numbers these are: a row per chunk of siblings, or a single one where labels have refined classifiers.
   int64_t score_bounds_size() const;
-  // Computes the bounds of a utility from its lines; with labels, only those above them, the others being right.
+  // Computes the bounds of a utility from its lines; with labels, only those above them, the others being right. Where
+  // labels have refined classifiers, the bound of all labels never falls by that.
   void bound_utility(UtilityTable& utility, const ScoreMap& map, const Work& work) const;
   void bound_utility(UtilityTable& utility, const ScoreMap& map, std::span<const int32_t> labels,
                      const Work& work) const;
