@@ -157,7 +157,11 @@ def test_whatever_it_is_worth_a_tag_below_the_smallest_probability_is_not_sugges
         groups = options["groups"]
         firsts = [{groups.get(one.tag, one.tag): one for one in reversed(row)} for row in wanted]
         wanted = [sorted(row.values(), key=lambda one: -one.score) for row in firsts]
-    assert tagger.suggest(TEXTS, k=99, min_probability=least, **options) == wanted
+    found = tagger.suggest(TEXTS, k=99, min_probability=least, **options)
+    assert [[one.tag for one in row] for row in found] == [[one.tag for one in row] for row in wanted]
+    for row, own in zip(found, wanted, strict=True):  # a search with groups rounds differently
+        assert [one.score for one in row] == pytest.approx([one.score for one in own], rel=1e-6)
+        assert [one.probability for one in row] == [one.probability for one in own]
 
 
 def test_a_smallest_probability_counts_before_the_k_best_are_chosen(tagger: ll.Tagger) -> None:
@@ -229,3 +233,133 @@ def test_names_may_be_set_at_any_time(tagger: ll.Tagger) -> None:
 def test_what_are_no_tags_is_refused(tagger: ll.Tagger, options: dict[str, Any], says: str) -> None:
     with pytest.raises(TypeError, match=says):
         tagger.suggest(TEXTS, **options)
+
+
+def test_gains_that_no_utility_can_hold_do_not_go_with_groups(tagger: ll.Tagger) -> None:
+    with pytest.raises(ValueError, match=r"gains must be at most 1e\+30 together with groups; got 1e\+31\."):
+        tagger.suggest(TEXTS, gain={"rare": 1e31}, groups={"1264": "x", "2437": "x"})
+
+
+def test_a_search_with_groups_says_when_it_may_have_missed_something(tagger: ll.Tagger) -> None:
+    groups = {tag: place % 2 for place, tag in enumerate(tagger.classes_)}
+    assert all(row.exact and row.gap == 0 for row in tagger.suggest(TEXTS, k=2, groups=groups))
+    narrow = tagger.suggest(TEXTS, k=2, groups=groups, search="beam", beam=1)
+    assert not all(row.exact for row in narrow)
+    assert all(row.exact == (row.gap == 0) for row in narrow)
+    assert narrow[0] == list(narrow[0])  # a list like any other
+
+
+# ------------------------------------------------------------ utilities
+
+
+ROWS = {
+    "*": {"b": -0.05},
+    "1264": {"a": 3},
+    "rare": {"a": 20, "b": -0.5},
+    "sea fish": {"a": 2, "b": 1, "group": "food"},
+    "2002": {"group": "food"},
+    "1085": {"allowed": False},
+}
+
+
+def worth(tagger: ll.Tagger) -> np.ndarray:
+    """What every tag is worth for every text by ROWS, -inf where it is not allowed."""
+    tags = list(tagger.classes_)
+    value = tagger.predict_proba(TEXTS).astype(float) - 0.05
+    for tag, a, b in (("1264", 3, -0.05), ("rare", 20, -0.5), ("2437", 2, 1)):
+        value[:, tags.index(tag)] = a * (value[:, tags.index(tag)] + 0.05) + b
+    value[:, tags.index("1085")] = -np.inf
+    return value
+
+
+def best_by_hand(tagger: ll.Tagger, value: np.ndarray, k: int) -> list[list[tuple[str, float]]]:
+    """Go down the ranking; of 2437 and 2002 only the better one counts."""
+    found = []
+    for row in value:
+        kept: list[tuple[str, float]] = []
+        for label in np.argsort(-row, kind="stable"):
+            tag = tagger.classes_[label]
+            other = {"2437": "2002", "2002": "2437"}.get(tag)
+            if row[label] > -np.inf and len(kept) < k and other not in [one for one, _ in kept]:
+                kept.append((tag, pytest.approx(row[label], rel=1e-4, abs=1e-6)))
+        found.append(kept)
+    return found
+
+
+def scored(found: list[list[Any]]) -> list[list[tuple[str, float]]]:
+    return [[(one.tag, one.score) for one in row] for row in found]
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 99])
+def test_the_tags_that_are_worth_the_most_are_suggested(tagger: ll.Tagger, k: int) -> None:
+    assert scored(tagger.suggest(TEXTS, k, utility=ROWS)) == best_by_hand(tagger, worth(tagger), k)
+
+
+def test_rows_in_a_file_in_memory_and_a_utility_are_the_same(tagger: ll.Tagger, tmp_path: Path) -> None:
+    path = tmp_path / "worth.json"
+    path.write_text(json.dumps(ROWS))
+    wanted = tagger.suggest(TEXTS, utility=ROWS)
+    by_tag = {"2437" if tag == "sea fish" else tag: row for tag, row in ROWS.items()}
+    utility = ll.read_utility(path, suggester_of(tagger).tags)
+    assert tagger.suggest(TEXTS, utility=utility) == wanted
+    assert tagger.suggest(TEXTS, utility=ll.read_utility(by_tag, tagger.classes_)) == wanted
+
+
+def test_the_path_of_a_file_is_no_utility(tagger: ll.Tagger) -> None:
+    with pytest.raises(TypeError, match=r"utility must be a longleaf\.Utility, or rows by tag; got str"):
+        tagger.suggest(TEXTS, utility="worth.json")
+
+
+@pytest.mark.parametrize("k", [1, 3, 99])
+def test_filters_hold_beside_a_utility(tagger: ll.Tagger, k: int) -> None:
+    value, tags = worth(tagger), list(tagger.classes_)
+    value[:, tags.index("1264")] = -np.inf
+    found = tagger.suggest(TEXTS, k, utility=ROWS, never=["1264"])
+    assert scored(found) == best_by_hand(tagger, value, k)
+    value[:, [tag not in ("2437", "2002", "1085") for tag in tags]] = -np.inf
+    found = tagger.suggest(TEXTS, k, utility=ROWS, only=["2437", "2002", "1085"])
+    assert scored(found) == best_by_hand(tagger, value, k)
+    plain = {tag: {n: v for n, v in row.items() if n != "group"} for tag, row in ROWS.items()}
+    found = tagger.suggest(TEXTS, k, utility=plain, groups={"2437": 1, "2002": 1})
+    assert scored(found) == best_by_hand(tagger, worth(tagger), k)
+
+
+@pytest.mark.parametrize("least", [-0.04, 0, 0.5])
+def test_a_threshold_is_a_smallest_utility(tagger: ll.Tagger, least: float) -> None:
+    value = worth(tagger)
+    value[value < least] = -np.inf
+    found = tagger.suggest(TEXTS, 99, utility=ROWS, threshold=least)
+    assert scored(found) == best_by_hand(tagger, value, 99)
+
+
+@pytest.mark.parametrize("least", [0, 0.02, 0.5])
+def test_a_smallest_probability_holds_beside_a_utility(tagger: ll.Tagger, least: float) -> None:
+    value = worth(tagger)
+    value[tagger.predict_proba(TEXTS) < least] = -np.inf
+    found = tagger.suggest(TEXTS, 99, utility=ROWS, min_probability=least)
+    assert scored(found) == best_by_hand(tagger, value, 99)
+    value[value < 0] = -np.inf
+    found = tagger.suggest(TEXTS, 99, utility=ROWS, min_probability=least, threshold=0)
+    assert scored(found) == best_by_hand(tagger, value, 99)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tail": 1.0}, "utility must not be given together with tail or gain"),
+        ({"gain": {"rare": 2}}, "utility must not be given together with tail or gain"),
+        ({"k": "auto"}, "k must be a whole number with a utility; got 'auto'"),
+        ({"groups": {"1264": 1}}, "groups must not be given together with a utility that has groups"),
+        ({"utility": {"x": {"a": 1}}}, "utility must name tags of the model; 'x' is none"),
+        ({"utility": {"food": {"a": 1}}}, "utility must name one tag; 'food' is the name of"),
+        ({"utility": [{"tag": "rare", "a": float("nan")}]}, r"utility\[0\]: a of 'rare' must be a fin"),
+        ({"utility": ll.Utility([1, 2])}, "utility must have 5 numbers, one per label of the model; got 2"),
+        ({"utility": {"rare": {"a": -1}}, "min_probability": 0.1}, "min_probability needs a utility whose"),
+        ({"threshold": float("nan")}, "threshold must be a finite number; got nan"),
+    ],
+)
+def test_what_does_not_go_with_a_utility_is_refused(
+    tagger: ll.Tagger, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        tagger.suggest(TEXTS, **{"utility": ROWS} | options)

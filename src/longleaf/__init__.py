@@ -27,6 +27,7 @@ from longleaf.split import split_rows
 from longleaf.store import Store, load_store
 from longleaf.suggest import Suggestion
 from longleaf.tagger import Tagger
+from longleaf.text.utilities import read_utility
 from longleaf.text.vectorizer import TextVectorizer
 from longleaf.trees.label_tree import LabelTree
 from longleaf.tuning.tune import Tuning, tune
@@ -65,6 +66,7 @@ __all__ = [
     "psp_sensitivity",
     "read_names",
     "read_table",
+    "read_utility",
     "save_store",
     "save_xmlc",
     "split_rows",

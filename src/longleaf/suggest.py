@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longleaf._validation import check_choice, check_count
+from longleaf._validation import check_choice, check_count, check_number
 from longleaf.conformal import cut as cut_to_set
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.mapped import explain_row, label_line, mapped_explanation, with_refined
@@ -28,9 +28,18 @@ from longleaf.io.tag_names import TagNames
 from longleaf.propensity import check_constants
 from longleaf.search.auto_k import DEFAULT_MOST, cut, n_searched
 from longleaf.search.rows import RecordRows, features_of
-from longleaf.search.top_k import SEARCHES, TopK, check_threshold, least_scores, resolve_gain
+from longleaf.search.top_k import (
+    SEARCHES,
+    TopK,
+    check_limits,
+    check_threshold,
+    least_scores,
+    resolve_gain,
+)
+from longleaf.search.utility import LARGEST_UTILITY, Bools, Floats, Utility
 from longleaf.text.fields import Text, field_texts, joined_text
 from longleaf.text.tags import TagIndex, ready_texts
+from longleaf.text.utilities import UtilityRows, utility_of
 from longleaf.training.params import MOST_K
 
 MOST_WORDS = 5
@@ -55,7 +64,7 @@ class Suggestion:
     tag, name : str
         The tag, and its readable name (the tag itself if it has none).
     score : float
-        Gain times probability.
+        Gain times probability; with a utility, what the tag is worth, which may be negative.
     probability : float
         How likely the tag is, according to the model.
     words : tuple of (str, float)
@@ -71,6 +80,28 @@ class Suggestion:
     def numbers(self) -> dict[str, float]:
         """Return score and probability as they are written, without digits that mean nothing."""
         return {"score": short(self.score), "probability": short(self.probability)}
+
+
+class Suggestions(list[Suggestion]):
+    """The suggestions of one text, best first: a list that says whether it is exact.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether these are provably the best tags by the model's own scores. False only where a search may end
+        early: a beam, or limits.
+    gap : float
+        By how much the score of a tag that is missing can exceed the last one at most: 0 where the answer is
+        exact, infinite where nothing is known.
+    """
+
+    def __init__(self, found: Iterable[Suggestion] = (), exact: bool = True, gap: float = 0.0) -> None:
+        super().__init__(found)
+        self.exact, self.gap = exact, gap
+
+    def certificate(self) -> dict[str, Any]:
+        """Return both as they are written; an infinite gap is null."""
+        return {"exact": self.exact, "gap": short(self.gap) if self.gap < np.inf else None}
 
 
 def check_k(k: object, most: int = MOST_K) -> int:
@@ -94,9 +125,9 @@ class Query:
     k : int
         How many tags; the most, if the probabilities decide.
     options : dict
-        The gains and settings of the search, as ``top_k`` takes them.
+        The gains or the utility, and the settings of the search, as ``top_k`` takes them.
     groups : int64 array [labels], optional
-        The group of each label: at most the best of each group is returned.
+        The group of each label, if the probabilities decide: at most the best of each group is returned.
     explain : bool
         Whether suggestions name their words.
     auto : bool
@@ -111,6 +142,13 @@ class Query:
     explain: bool = False
     auto: bool = False
     least_recall: float | None = None
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether the search may end before its answer is exact."""
+        given = self.options
+        limits = given.get("epsilon"), given.get("max_nodes"), given.get("deadline_ms")
+        return given.get("search") == "beam" or any(limits)
 
 
 class Suggester:
@@ -171,6 +209,7 @@ class Suggester:
         max_k: int | None = None,
         tail: float | None = None,
         gain: Gain | None = None,
+        utility: Utility | UtilityRows | None = None,
         only: Iterable[str] | None = None,
         never: Iterable[str] | None = None,
         groups: Mapping[str, Any] | None = None,
@@ -178,6 +217,9 @@ class Suggester:
         propensity: tuple[float, float] | None = None,
         search: str = "exact",
         beam: int = 10,
+        epsilon: float = 0.0,
+        max_nodes: int | None = None,
+        deadline_ms: float | None = None,
         threshold: float | None = None,
         min_probability: float | None = None,
         n_jobs: int | None = None,
@@ -186,20 +228,31 @@ class Suggester:
         options: dict[str, Any] = {
             "search": check_choice(search, "search", SEARCHES),
             "beam": check_count(beam, "beam"),
-            "threshold": check_threshold(threshold),
+            "epsilon": epsilon,
+            "max_nodes": max_nodes,
+            "deadline_ms": deadline_ms,
             "n_jobs": n_jobs,
         }
+        check_limits(epsilon, max_nodes, deadline_ms, resume=False)
         group = None if groups is None else self.tags.groups(groups)
-        gains, resolved = self._gains(tail, gain, only, never, propensity)
-        if min_probability is not None:
-            options["threshold"] = least_scores(resolved, min_probability, options["threshold"])
+        allowed = self._allowed(only, never)
         if k == AUTO:
             most = DEFAULT_MOST if max_k is None else check_count(max_k, "max_k", high=MOST_K)
         elif max_k is None:
             most = check_k(k)
         else:
             raise ValueError(f"max_k needs k={AUTO!r}; got k={k!r:.40}.")
-        return Query(most, options | gains, group, explain, k == AUTO)
+        if utility is not None:
+            if k == AUTO:
+                raise ValueError(f"k must be a whole number with a utility; got {AUTO!r}.")
+            if tail is not None or gain is not None:
+                raise ValueError("utility must not be given together with tail or gain: it says it all.")
+            worth = utility if isinstance(utility, Utility) else utility_of(utility, self.tags)
+            options |= _by_utility(worth, len(self.tags), allowed, group, threshold, min_probability)
+        else:
+            quotas = None if k == AUTO else group
+            options |= self._by_gain(tail, gain, propensity, allowed, quotas, threshold, min_probability)
+        return Query(most, options, group if k == AUTO else None, explain, k == AUTO)
 
     def set_query(self, coverage: float, *, explain: bool = False, n_jobs: int | None = None) -> Query:
         """Return what asks for the sets of `Tagger.suggest_set`."""
@@ -209,79 +262,61 @@ class Suggester:
         query = self.query(control.max_size, explain=explain, n_jobs=n_jobs)
         return replace(query, least_recall=control.threshold(coverage))
 
-    def _gains(
+    def _allowed(self, only: Iterable[str] | None, never: Iterable[str] | None) -> Bools | None:
+        """Return which labels may be returned; None if all may."""
+        if only is None and never is None:
+            return None
+        allowed = np.full(len(self.tags), only is None)
+        if only is not None:
+            allowed[self.tags.numbers(only, "only")] = True
+        if never is not None:
+            allowed[self.tags.numbers(never, "never")] = False
+        return allowed
+
+    def _by_gain(
         self,
         tail: float | None,
         gain: Gain | None,
-        only: Iterable[str] | None,
-        never: Iterable[str] | None,
         propensity: tuple[float, float] | None,
-    ) -> tuple[dict[str, Any], npt.NDArray[np.float64] | None]:
-        """Return the arguments of ``top_k`` that set gains, and the gains; None if all are 1.
-
-        An excluded label has a gain of 0.
-        """
-        model, tags = self.model, self.tags
+        allowed: Bools | None,
+        groups: Groups | None,
+        threshold: float | None,
+        min_probability: float | None,
+    ) -> dict[str, Any]:
+        """Return the arguments of ``top_k`` that say what labels are worth by their gains."""
+        model = self.model
         constants = check_constants(model.propensity if propensity is None else propensity)
-        per_label = tags.gains(gain) if isinstance(gain, Mapping) else gain
-        resolved = resolve_gain(
+        per_label = self.tags.gains(gain) if isinstance(gain, Mapping) else gain
+        gains = resolve_gain(
             model.label_counts_, model.n_rows_, tail=tail, gain=per_label, propensity=constants
         )
-        if only is None and never is None:  # the search remembers the bounds of a tail dial
-            arguments = {"tail": tail, "propensity": constants} if gain is None else {"gain": resolved}
-            return arguments, resolved
-        allowed = np.ones(len(tags)) if only is None else np.zeros(len(tags))
-        if only is not None:
-            allowed[tags.numbers(only, "only")] = 1
-        if never is not None:
-            allowed[tags.numbers(never, "never")] = 0
-        resolved = allowed if resolved is None else resolved * allowed
-        return {"gain": resolved}, resolved
+        if allowed is not None:  # a label of gain 0 is never returned
+            gains = allowed.astype(np.float64) if gains is None else gains * allowed
+        least: float | npt.NDArray[np.float64] | None = check_threshold(threshold)
+        if min_probability is not None:
+            least = least_scores(gains, min_probability, threshold)
+        if groups is not None:
+            return _best_of_groups(gains, groups, least)
+        if gain is None and allowed is None:  # the search remembers the bounds of a tail dial
+            return {"tail": tail, "propensity": constants, "threshold": least}
+        return {"gain": gains, "threshold": least}
 
     def n_searched(self, query: Query) -> int:
         """Return how many labels are searched for each row."""
         return min(n_searched(query.k) if query.auto else query.k, self.model.n_labels_)
 
     def top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None = None) -> TopK:
-        """Find the best labels of each row, at most one of a group; as many as are likely, if so asked.
-
-        Rows whose best k have groups in common are searched again for four times as many, until k groups
-        have come up or there is nothing left. Whatever comes later scores less, so the answer is exact where
-        the search is.
-        """
-        if query.least_recall is not None:
-            return cut_to_set(self._top_k(X, query, progress), query.least_recall)
+        """Find the best labels of each row; as many as are likely, or as a set needs, if so asked."""
+        most = min(query.k, self.model.n_labels_)
         if not query.auto:
-            return self._top_k(X, query, progress)
+            top = self.model.top_k(X, most, **query.options, progress=progress)
+            return top if query.least_recall is None else cut_to_set(top, query.least_recall)
         # what a threshold and groups exclude tells how many labels to expect
         options = {**query.options, "threshold": None}
-        wide = replace(query, k=self.n_searched(query), options=options, groups=None)
-        most = min(query.k, self.model.n_labels_)
-        return cut(self._top_k(X, wide, progress), most, query.options["threshold"], query.groups)
+        wide = self.model.top_k(X, self.n_searched(query), **options, progress=progress)
+        return cut(wide, most, query.options["threshold"], query.groups)
 
-    def _top_k(self, X: Any, query: Query, progress: Callable[[float], None] | None) -> TopK:
-        model, groups = self.model, query.groups
-        n_rows, k = X.shape[0], min(query.k, model.n_labels_)
-        if groups is None:
-            return model.top_k(X, k, **query.options, progress=progress)
-        scores = np.zeros((n_rows, k), np.float32)
-        best = TopK(np.full((n_rows, k), -1, np.int32), scores, scores.copy(), np.zeros(n_rows, np.int64))
-        rows, width = np.arange(n_rows), k
-        while len(rows):
-            found = model.top_k(X if len(rows) == n_rows else X[rows], width, **query.options)
-            best.evaluations[rows] += found.evaluations
-            unfinished = []
-            for place, row in enumerate(rows):
-                first = _first_of_groups(found.labels[place], groups)[:k]
-                best.labels[row, : len(first)] = found.labels[place, first]
-                best.scores[row, : len(first)] = found.scores[place, first]
-                best.probabilities[row, : len(first)] = found.probabilities[place, first]
-                if len(first) < k and found.labels[place, -1] >= 0 and width < model.n_labels_:
-                    unfinished.append(row)
-            rows, width = np.array(unfinished, np.int64), min(4 * width, model.n_labels_)
-        return best
-
-    def suggest(self, X: Any, query: Query, texts: Iterable[Text] = ()) -> list[list[Suggestion]]:
+    def suggest(self, X: Any, query: Query, texts: Iterable[Text] = ()) -> list[Suggestions]:
         """Suggest the best tags of each row, best first; fewer than k where no more can be had.
 
         Parameters
@@ -293,7 +328,8 @@ class Suggester:
         """
         top = self.top_k(X, query)
         kept = list(texts) if query.explain else []
-        answers: list[list[Suggestion]] = [[] for _ in top.labels]
+        certificates = zip(top.exact.tolist(), top.gap.tolist(), strict=True)
+        answers = [Suggestions((), exact, gap) for exact, gap in certificates]
         for row, place in zip(*np.nonzero(top.labels >= 0), strict=True):
             label = int(top.labels[row, place])
             tag = self.tags.tags[label]
@@ -358,7 +394,60 @@ class Suggester:
         return () if self.records is None else self.records.similar(features_of(row), label, n)
 
 
-def _first_of_groups(labels: npt.NDArray[np.int32], groups: Groups) -> npt.NDArray[np.int64]:
-    """Return the places of the labels that are the first of their group; -1 only pads."""
-    places = np.flatnonzero(labels >= 0)
-    return np.sort(np.unique(groups[labels[places]], return_index=True)[1])
+def _best_of_groups(
+    gains: npt.NDArray[np.float64] | None, groups: Groups, threshold: float | npt.NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """Return gains as a utility that allows one label of each group.
+
+    A search by gains returns no labels whose score is 0; a smallest score keeps one by utilities from it.
+    """
+    if gains is None:
+        gains = np.ones(len(groups))
+    if gains.max(initial=0) > LARGEST_UTILITY:
+        raise ValueError(
+            f"gains must be at most {LARGEST_UTILITY:g} together with groups; got {gains.max():g}."
+        )
+    shared = np.where(np.bincount(groups)[groups] > 1, groups, -1)
+    least = np.maximum(0.0 if threshold is None else threshold, np.finfo(np.float32).tiny)
+    return {"utility": Utility(gains, mask=gains > 0, groups=shared, quota=1), "threshold": least}
+
+
+def _by_utility(
+    utility: Utility,
+    n_labels: int,
+    allowed: Bools | None,
+    groups: Groups | None,
+    threshold: float | None,
+    min_probability: float | None,
+) -> dict[str, Any]:
+    """Return the arguments of ``top_k`` for a utility, with the filters as a part of it."""
+    a, b = utility.lines(n_labels)
+    mask, quotas = b > -np.inf, utility.quotas
+    if groups is not None and quotas is not None:
+        raise ValueError("groups must not be given together with a utility that has groups of its own.")
+    if allowed is not None or groups is not None:
+        mask = mask if allowed is None else mask & allowed
+        group, quota = (groups, 1) if quotas is None else quotas
+        utility = Utility(a, np.where(mask, b, 0), mask, groups=group, quota=None if group is None else quota)
+    least: Any = None
+    if threshold is not None:
+        least = check_number(threshold, "threshold", low=-LARGEST_UTILITY, high=LARGEST_UTILITY)
+    if min_probability is not None:
+        least = _least_utilities(a, b, mask, min_probability, least)
+    return {"utility": utility, "threshold": least}
+
+
+def _least_utilities(
+    a: Floats, b: Floats, mask: Bools, min_probability: float, threshold: float | None
+) -> Floats:
+    """Return what each label is worth at the smallest probability, or the threshold if that is more."""
+    p = check_number(min_probability, "min_probability", low=0, high=1)
+    falling = np.flatnonzero(mask & (a <= 0))
+    if len(falling):
+        raise ValueError(
+            "min_probability needs a utility whose a is above 0 for every allowed tag; "
+            f"got {a[falling[0]]:g} for label {falling[0]}."
+        )
+    least = np.where(mask, a, 0) * np.float32(p) + np.where(mask, b, 0)
+    least = np.nextafter(least, np.float32(-np.inf))  # the search may round otherwise
+    return least if threshold is None else np.maximum(least, np.float32(threshold))

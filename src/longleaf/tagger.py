@@ -26,7 +26,8 @@ from longleaf.io import storage
 from longleaf.io.tables import Record, TableReader
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
-from longleaf.suggest import Suggester, Suggestion
+from longleaf.search.utility import Utility
+from longleaf.suggest import Suggester, Suggestions
 from longleaf.text.fields import Text, check_text
 from longleaf.text.tags import (
     Objects,
@@ -38,6 +39,7 @@ from longleaf.text.tags import (
     known_indicator,
     ready_texts,
 )
+from longleaf.text.utilities import UtilityRows
 from longleaf.text.vectorizer import TextVectorizer
 
 UNSEEN = ("ignore", "add", "error")
@@ -247,6 +249,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         max_k: int | None = None,
         tail: float | None = None,
         gain: Mapping[str, float] | None = None,
+        utility: Utility | UtilityRows | None = None,
         only: Iterable[str] | None = None,
         never: Iterable[str] | None = None,
         groups: Mapping[str, Any] | None = None,
@@ -254,10 +257,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         propensity: tuple[float, float] | None = None,
         search: str = "exact",
         beam: int = 10,
+        epsilon: float = 0.0,
+        max_nodes: int | None = None,
+        deadline_ms: float | None = None,
         threshold: float | None = None,
         min_probability: float | None = None,
         n_jobs: int | None = None,
-    ) -> list[list[Suggestion]]:
+    ) -> list[Suggestions]:
         """Suggest the best tags of each text.
 
         Parameters
@@ -273,23 +279,31 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             The tail dial, from 0 up: 0 is plain precision, 1 PS-PLT; see `longleaf.PLT.top_k`.
         gain : mapping of str to float, optional
             The gain of each tag, from 0 to 1e38; 1 for those that are omitted. Not together with ``tail``.
+        utility : Utility or rows, optional
+            What tags are worth, instead of ``tail`` and ``gain``, such as ``{"oil": {"a": 5, "b": -1}}``:
+            rows, as `longleaf.read_utility` describes them, or a `longleaf.Utility` in the order of
+            ``classes_``. Filters and a ``threshold``, which is a smallest utility then, hold besides; ``k``
+            must be a number.
         only, never : iterable of str, optional
             The only tags that may be suggested; tags that must not be. Here and in ``gain`` and ``groups``, a
             tag may also be called by its readable name, unless several tags share it.
         groups : mapping of str to object, optional
-            The group of some tags: of each group at most the best tag is suggested.
+            The group of some tags: of each group at most the best tag is suggested. Gains must be at most
+            1e30 then.
         explain : bool
             Whether to name the words that support each tag.
         min_probability : float, optional
             From 0 to 1: tags with a smaller probability are not suggested, whatever their gain. A
-            ``threshold`` is a smallest score, which is gain times probability; both may be given.
-        propensity, search, beam, threshold, n_jobs
+            ``threshold`` is a smallest score, which is gain times probability; both may be given. With a
+            ``utility``, its ``a`` must be above 0.
+        propensity, search, beam, epsilon, max_nodes, deadline_ms, threshold, n_jobs
             As in `longleaf.PLT.top_k`.
 
         Returns
         -------
-        list of list of Suggestion
-            Per text, the best first; fewer than k where no more can be had.
+        list of Suggestions
+            For each text a list of `Suggestion`, the best first; fewer than k where no more can be had. Each
+            list has the attributes ``exact`` and ``gap``, as a `longleaf.TopK` has them for a row.
         """
         check_is_fitted(self)
         suggester = self._suggester
@@ -298,6 +312,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             max_k=max_k,
             tail=tail,
             gain=gain,
+            utility=utility,
             only=only,
             never=never,
             groups=groups,
@@ -305,6 +320,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             propensity=propensity,
             search=search,
             beam=beam,
+            epsilon=epsilon,
+            max_nodes=max_nodes,
+            deadline_ms=deadline_ms,
             threshold=threshold,
             min_probability=min_probability,
             n_jobs=n_jobs,

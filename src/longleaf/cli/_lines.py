@@ -9,14 +9,14 @@ from typing import IO, Any, Protocol
 
 from longleaf.cli._tables import record_batches
 from longleaf.io.tables import TableReader
-from longleaf.suggest import Query, Suggester, Suggestion, short
+from longleaf.suggest import Query, Suggester, Suggestion, Suggestions, short
 from longleaf.text.fields import Text
 
 BATCH_ROWS = 2048
 BATCH_SUGGESTIONS = 1 << 19
 """Some hundred megabytes; one row may have more."""
 
-Found = list[list[Suggestion]]
+Found = list[Suggestions]
 """The suggestions of each row."""
 
 
@@ -41,7 +41,7 @@ class Batch:
         found = suggester.suggest(self.X, query, self.texts)
         if self.usable is None:
             return found
-        every: Found = [[] for _ in self.rows]
+        every: Found = [Suggestions() for _ in self.rows]
         for place, suggestions in zip(self.usable, found, strict=True):
             every[place] = suggestions
         return every
