@@ -49,11 +49,12 @@ class Batch:
 
 @dataclass
 class Written:
-    """What was written: rows read, suggestions, rows without any, and rows of the output."""
+    """What was written: rows read, suggestions, rows without any, exact rows, and rows of the output."""
 
     records: int = 0
     suggestions: int = 0
     empty: int = 0
+    exact: int = 0
     rows: int = 0
 
 
@@ -114,6 +115,7 @@ def write_batches(
         written.records += len(found)
         written.suggestions += sum(map(len, found))
         written.empty += sum(not suggestions for suggestions in found)
+        written.exact += sum(suggestions.exact for suggestions in found)
         written.rows += rows
         if progress is not None and batch.share is not None:
             progress(batch.share)
@@ -138,7 +140,8 @@ class Lines:
         lines = []
         for row, number, suggestions in zip(batch.rows, batch.ids, found, strict=True):
             labels = [_described(one, self._suggester, self._query) for one in suggestions]
-            lines.append(_json({"row": row, "id": number, "labels": labels}) + "\n")
+            certificate = suggestions.certificate() if self._query.may_end_early else {}
+            lines.append(_json({"row": row, "id": number, "labels": labels} | certificate) + "\n")
         return "".join(lines), len(lines)
 
     def end(self) -> str:

@@ -23,6 +23,7 @@ class Search(StrEnum):
 
     exact = "exact"
     beam = "beam"
+    auto = "auto"
 
 
 def parse_k(k: str) -> int | str:
@@ -93,9 +94,9 @@ def check_tail(tail: float | None) -> float | None:
 
 
 def check_beam(context: typer.Context, beam: int) -> int:
-    """Reject --beam without --search beam, which would silently ignore it."""
+    """Reject --beam without --search beam or auto, which would silently ignore it."""
     if _is_given(context, "beam") and not _is_given(context, "search"):
-        raise typer.BadParameter("--beam needs --search beam; the exact search has no beam.")
+        raise typer.BadParameter("--beam needs --search beam or auto; the exact search has no beam.")
     return beam
 
 
@@ -237,14 +238,19 @@ SearchOption = Annotated[
     Search,
     typer.Option(
         "--search",
-        help="exact finds provably the best labels; beam keeps only the best nodes per tree level.",
+        help="exact finds provably the best labels; beam keeps only the best nodes per tree level; auto "
+        "begins with a beam and goes on until the labels are provably the best.",
         is_eager=True,
     ),
 ]
 Beam = Annotated[
     int,
     typer.Option(
-        "--beam", min=1, metavar="N", help="Nodes kept per level with --search beam.", callback=check_beam
+        "--beam",
+        min=1,
+        metavar="N",
+        help="Nodes kept per level with --search beam or auto.",
+        callback=check_beam,
     ),
 ]
 Threads = Annotated[
@@ -281,12 +287,6 @@ def parse_propensity(text: str | None, model: LabelEstimator) -> tuple[float, fl
     if not (0 <= a < math.inf and 0 < b < math.inf):
         raise typer.BadParameter(f"--propensity must be A,B with A at least 0 and B above 0; got {text!r}.")
     return a, b
-
-
-def check_one_dial(tail: float | None, gain: str | None) -> None:
-    """Reject --tail together with --gain, which both say what labels are worth."""
-    if tail is not None and gain is not None:
-        raise typer.BadParameter("--tail and --gain cannot be given together.")
 
 
 def parse_places(text: str) -> tuple[int, ...]:

@@ -12,14 +12,16 @@ import typer
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, check_features_match, check_labels_match, load_data
 from longleaf.cli._filters import Filters
+from longleaf.cli._groups import takes
+from longleaf.cli._search import search_settings
 from longleaf.cli._tables import (
     check_form_matches,
     given,
     given_fields,
     label_model,
-    load_gains,
     load_labelled_texts,
 )
+from longleaf.cli._worth import Worth, worth_settings
 from longleaf.metrics import FrequencyBin, frequency_table
 from longleaf.metrics import evaluate as compute_metrics
 from longleaf.models import load
@@ -84,6 +86,7 @@ class Ranked(NamedTuple):
     k: int
 
 
+@takes(worth=worth_settings, search=search_settings)
 def evaluate(
     model: _options.ModelPath,
     data: _options.DataPath,
@@ -105,11 +108,10 @@ def evaluate(
             help=f"Maximum labels per row with auto in -k; default: {DEFAULT_MOST}.",
         ),
     ] = None,
-    tail: _options.Tail = None,
-    gain: _options.Gain = None,
+    *,
+    worth: Worth,
     propensity: _options.Propensity = None,
-    search: _options.SearchOption = _options.Search.exact,
-    beam: _options.Beam = 10,
+    search: dict[str, Any],
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     tags: _options.TagsField = None,
@@ -125,9 +127,10 @@ def evaluate(
     places = Places.parse(k)
     if max_k is not None and not places.auto:
         raise typer.BadParameter("--max-k needs auto in -k, as in -k 5,auto.")
-    _options.check_one_dial(tail, gain)
-    if [data, gain, only, never, groups].count(STANDARD_INPUT) > 1:
-        raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
+    if [data, *worth.files, only, never, groups].count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter(
+            "Only one of DATA, --gain, --utility, --only, --never and --groups can be -."
+        )
     loaded = load(model)
     trained = label_model(loaded)
     constants = _options.parse_propensity(propensity, trained)
@@ -136,12 +139,10 @@ def evaluate(
     suggester = suggester_of(loaded)
     filters = Filters.read(suggester.tags, only=only, never=never, groups=groups, strict=strict)
     options = {
-        "tail": tail,
-        "gain": None if gain is None else load_gains(gain, suggester),
+        **worth.arguments(suggester),
         "propensity": constants,
         **vars(filters),
-        "search": search.value,
-        "beam": beam,
+        **search,
         "n_jobs": threads,
     }
     queries = [suggester.query(max(places.ranks), **options)] if places.ranks else []
@@ -180,8 +181,11 @@ def evaluate(
         metrics |= _of_sets(rows.Y, ranked[-1]) | _sizes(ranked)
     n_rows = rows.X.shape[0]
     speed = 1000 * seconds / n_rows
+    exact = None
+    if any(query.may_end_early for query in queries):
+        exact = 100.0 * float(np.logical_and.reduce([top.exact for top in tops]).mean())
     if as_json:
-        about = {"rows": n_rows, "ms_per_row": speed}
+        about = {"rows": n_rows, "ms_per_row": speed} | ({} if exact is None else {"exact": exact})
         unseen = _unseen(rows.Y, ranked, counts) if bins else None
         by_frequency = {"frequency": [asdict(b) for b in bins], "unseen": unseen}
         _console.print_json({**metrics, **about, **by_frequency})
@@ -192,6 +196,8 @@ def evaluate(
         console.print(_bin_table(bins, shown[-1].name))
     all_rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
     console.print(f"{all_rows}, {speed:.3g} ms{' each' if n_rows > 1 else ''}; all shares in percent")
+    if exact is not None:
+        console.print(f"The labels of {exact:.2f} % of the rows are provably the best.")
 
 
 def _of_sets(truth: Any, one: Ranked) -> dict[str, float]:

@@ -15,6 +15,7 @@ from longleaf.cli._data import STANDARD_INPUT, open_source
 from longleaf.cli._filters import Filters
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
+from longleaf.cli._worth import Worth, worth_settings
 from longleaf.explain.records import SimilarRecord
 from longleaf.explain.words import Explanation
 from longleaf.io.streams import read_chunks
@@ -38,7 +39,7 @@ FAINT = 0.1
 """Words weaker than this share of the strongest are not coloured."""
 
 
-@takes(names=name_file)
+@takes(worth=worth_settings, names=name_file)
 def explain(
     model: _options.ModelPath,
     text: Annotated[
@@ -61,8 +62,8 @@ def explain(
     k: Annotated[
         int, typer.Option("-k", min=1, max=MOST_K, metavar="K", help="Number of suggestions without --tag.")
     ] = 3,
-    tail: _options.Tail = None,
     *,
+    worth: Worth,
     names: NameFile | None,
     only: _options.Only = None,
     never: _options.Never = None,
@@ -77,8 +78,10 @@ def explain(
         raise typer.BadParameter("Either --text or --record must be given.")
     if text is not None and record is not None:
         raise typer.BadParameter("--text and --record cannot be given together.")
-    if tag is not None and (only or never or groups):
-        raise typer.BadParameter("--only, --never and --groups choose tags; --tag already names one.")
+    if tag is not None and (only or never or groups or any(worth.files)):
+        raise typer.BadParameter(
+            "--gain, --utility, --only, --never and --groups choose tags; --tag already names one."
+        )
     tagger = load(model)
     if not isinstance(tagger, Tagger):
         raise DataError(f"{model} must be trained on texts to explain one; got a {tagger.kind} of features.")
@@ -87,13 +90,15 @@ def explain(
         names.note_unused(known, tagger.classes_)
     content = _record(record, suggester_of(tagger).fields) if record is not None else _text(text)
     tags = suggester_of(tagger).tags
-    scores: dict[str, float | None] = {}
+    scores: dict[str, str | None] = {}
     if tag is not None:
         scores[tags.tags[tags.number(tag, "--tag")]] = None
     if tag is None:
         filters = Filters.read(tags, only=only, never=never, groups=groups)
-        found = tagger.suggest([content], k, tail=tail, **vars(filters))[0]
-        scores = {one.tag: one.score if tail else None for one in found}
+        suggester = suggester_of(tagger)
+        query = suggester.query(k, **worth.arguments(suggester), **vars(filters))
+        found = suggester.suggest(suggester.rows([content]), query)[0]
+        scores = {one.tag: worth.described(one.score) for one in found}
     console = _console.output()
     for place, (one, score) in enumerate(scores.items()):
         if place:
@@ -129,7 +134,7 @@ def _record(text: str, fields: list[str]) -> dict[str, str]:
     return found
 
 
-def _in_brief(found: Explanation, score: float | None) -> Text:
+def _in_brief(found: Explanation, score: str | None) -> Text:
     """Return the tag, its probability, the words for and against it, and the decisive level."""
     from rich.text import Text
 
@@ -138,7 +143,7 @@ def _in_brief(found: Explanation, score: float | None) -> Text:
         brief.append(f"  {_printable(found.name)}", style="bold")
     brief.append(f"\n  probability  {found.probability:.4g} ({found.baseline:.4g} for an empty text)")
     if score is not None:
-        brief.append(f"\n  score        {score:.4g} with this tail")
+        brief.append(f"\n  score        {score}")
     if found.match is not None and abs(found.match.value) >= LEAST_OF_NAME:
         side = "supports it" if found.match.value > 0 else "counts against it"
         brief.append(f"\n  name         {_printable(found.match.sentence)}, which {side}: ")

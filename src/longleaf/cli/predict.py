@@ -17,16 +17,17 @@ from longleaf.cli._groups import takes
 from longleaf.cli._lines import Written, matrix_batches, most_rows, text_batches, write_batches
 from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._output import STANDARD_OUTPUT, OutputFormat, OutputShape, RowKind
+from longleaf.cli._search import search_settings
 from longleaf.cli._suggestion_table import SuggestionTable
 from longleaf.cli._tables import (
     check_form_matches,
     given,
     given_fields,
     label_model,
-    load_gains,
     open_table,
     report,
 )
+from longleaf.cli._worth import Worth, worth_settings
 from longleaf.estimator import LabelEstimator
 from longleaf.io.streams import naming_what_is_full, open_replacing
 from longleaf.io.tables import TableReader
@@ -41,9 +42,14 @@ RANKING = {
     "max_k": "--max-k",
     "tail": "--tail",
     "gain": "--gain",
+    "utility": "--utility",
+    "min_utility": "--min-utility",
     "min_probability": "--min-probability",
     "propensity": "--propensity",
     "search": "--search",
+    "epsilon": "--epsilon",
+    "max_nodes": "--max-nodes",
+    "deadline_ms": "--deadline-ms",
     "only": "--only",
     "never": "--never",
     "groups": "--groups",
@@ -51,7 +57,7 @@ RANKING = {
 """What decides which labels are written, by its option: with a coverage, the probabilities alone do."""
 
 
-@takes(names=name_file)
+@takes(worth=worth_settings, search=search_settings, names=name_file)
 def predict(
     context: typer.Context,
     model: _options.ModelPath,
@@ -75,8 +81,8 @@ def predict(
             help=f"Maximum labels per row with -k auto; default: {DEFAULT_MOST}.",
         ),
     ] = None,
-    tail: _options.Tail = None,
-    gain: _options.Gain = None,
+    *,
+    worth: Worth,
     min_probability: _options.MinProbability = None,
     coverage: Annotated[
         float | None,
@@ -89,12 +95,10 @@ def predict(
         ),
     ] = None,
     propensity: _options.Propensity = None,
-    search: _options.SearchOption = _options.Search.exact,
-    beam: _options.Beam = 10,
+    search: dict[str, Any],
     threads: _options.Threads = None,
     text: _options.TextFields = None,
     id: _options.IdField = None,
-    *,
     names: NameFile | None,
     only: _options.Only = None,
     never: _options.Never = None,
@@ -140,15 +144,17 @@ def predict(
     if coverage is not None:
         _options.check_alone(context, "--coverage", RANKING)
     shape = OutputShape.parse(out, format, rows, delimiter)
-    _options.check_one_dial(tail, gain)
-    if [data, gain, only, never, groups].count("-") > 1:
-        raise typer.BadParameter("Only one of DATA, --gain, --only, --never and --groups can be -.")
+    inputs = [data, *worth.files, only, never, groups]
+    if inputs.count("-") > 1:
+        raise typer.BadParameter(
+            "Only one of DATA, --gain, --utility, --only, --never and --groups can be -."
+        )
     if out != STANDARD_OUTPUT:
-        check_not_read(out, data, gain, None if names is None else names.path, only, never, groups)
+        check_not_read(out, *inputs, None if names is None else names.path)
         check_new_file(out, force)
     elif sys.stdout is None:
         raise DataError("Standard output is closed; name a file with -o.")
-    if propensity is not None and not tail:
+    if propensity is not None and not worth.tail:
         _console.note("--propensity has no effect here: it only applies to --tail.")
     loaded = load(model)
     trained = label_model(loaded)
@@ -168,14 +174,12 @@ def predict(
         query = suggester.query(
             k,
             max_k=max_k,
-            tail=tail,
-            gain=None if gain is None else load_gains(gain, suggester),
+            **worth.arguments(suggester),
             min_probability=min_probability,
             propensity=_options.parse_propensity(propensity, trained),
             **vars(filters),
             explain=show_words,
-            search=search.value,
-            beam=beam,
+            **search,
             n_jobs=threads,
         )
     most = most_rows(suggester, query)
@@ -188,12 +192,15 @@ def predict(
             batches = text_batches(reader, suggester, most)
         else:
             batches = matrix_batches(_load_features(data, loaded), most)
-        form = shape.form(reader, suggester, query, scores=bool(tail) or gain is not None)
+        form = shape.form(reader, suggester, query, scores=not worth.is_probability)
         file, progress = _destination(out, stack)
         written = write_batches(file, form, suggester, batches, query, progress)
     if reader is not None and reader.report.problems:
         report(reader)
     _console.note(_written_sentence("Standard output" if out == STANDARD_OUTPUT else out, written, reader))
+    if query.may_end_early:
+        records = "1 record is" if written.records == 1 else f"{written.records} records are"
+        _console.note(f"The labels of {written.exact} of {records} provably the best.")
     if isinstance(form, SuggestionTable) and form.unwritten:
         _console.note(_unwritten_sentence(form))
 

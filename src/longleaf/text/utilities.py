@@ -35,7 +35,7 @@ class _Worth(NamedTuple):
     has_quota: bool = False
 
 
-def read_utility(source: Source | UtilityRows, tags: Iterable[str]) -> Utility:
+def read_utility(source: Source | UtilityRows, tags: Iterable[str] | TagIndex) -> Utility:
     r"""Read what tags are worth from a file, or from rows.
 
     Parameters
