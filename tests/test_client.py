@@ -51,6 +51,9 @@ def plain(found: list[list[Any]]) -> list[Any]:
         {"only": ("2437", "rare")},
         {"never": ("1264",)},
         {"explain": True},
+        {"utility": {"*": {"b": -0.1}, "rare": {"a": 9, "b": -1}, "1264": {"allowed": False}}},
+        {"utility": [{"tag": "rare", "a": 9, "b": -0.5}], "threshold": 0.0, "never": {"2437"}},
+        {"search": "auto", "beam": 1},
     ],
     ids=str,
 )
@@ -61,11 +64,31 @@ def test_both_clients_suggest_what_the_tagger_does(
     with ll.Client(service.url, api_key="open-sesame", batch=2) as client:
         assert plain(client.suggest(TEXTS, k=2, **options)) == wanted
 
-    async def ask() -> list[list[Any]]:
+    async def ask() -> list[Any]:
         async with ll.AsyncClient(service.url + "/", api_key="open-sesame", batch=2) as client:
             return await client.suggest(iter(TEXTS), k=2, **options)
 
     assert plain(asyncio.run(ask())) == wanted
+
+
+def test_a_client_knows_whether_a_search_that_may_end_early_was_exact(
+    service: Running, tagger: ll.Tagger
+) -> None:
+    options: dict[str, Any] = {"k": 4, "search": "beam", "beam": 1}
+    wanted = [(row.exact, row.gap) for row in tagger.suggest(TEXTS, **options)]
+    with ll.Client(service.url, api_key="open-sesame", batch=2) as client:
+        found = [(row.exact, row.gap) for row in client.suggest(TEXTS, **options)]
+        assert found == [(exact, pytest.approx(gap)) for exact, gap in wanted]
+        assert not all(exact for exact, _ in found)
+        assert all(row.exact and row.gap == 0 for row in client.suggest(TEXTS, k=4))
+
+
+def test_a_client_knows_no_order_of_tags_for_a_utility(service: Running) -> None:
+    with ll.Client(service.url, api_key="open-sesame") as client:
+        with pytest.raises(TypeError, match="utility must be rows by tag; got Utility"):
+            client.suggest(TEXTS, utility=ll.Utility([1.0, 2.0]))
+        with pytest.raises(ValueError, match=r"utility\[0\] must name tags of the model; 'beer' is none\."):
+            client.suggest(TEXTS, utility={"beer": {"a": 2}})
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +117,7 @@ def test_both_clients_take_records(
         explained = client.explain(records[0], "1264")
         assert client.model()["fields"] == list(explained["spans"]) == ["title", "text"]
 
-    async def ask() -> tuple[list[list[Any]], dict[str, Any]]:
+    async def ask() -> tuple[list[Any], dict[str, Any]]:
         async with ll.AsyncClient(record_service.url, batch=3) as client:
             return await client.suggest(iter(records), **options), await client.explain(records[0], "1264")
 

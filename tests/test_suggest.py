@@ -48,8 +48,11 @@ def of_library(tagger: ll.Tagger, options: dict[str, Any]) -> list[list[dict[str
 
 def of_command_line(folder: Path, options: dict[str, Any]) -> list[list[dict[str, Any]]]:
     arguments: list[object] = ["-k", options.get("k", 5)]
-    for name in ("tail", "search", "beam", "min_probability"):
+    for name in ("tail", "search", "beam", "epsilon", "max_nodes", "min_probability"):
         arguments += [f"--{name.replace('_', '-')}", options[name]] if name in options else []
+    if "utility" in options:
+        (folder / "utility").write_text(json.dumps(options["utility"]))
+        arguments += ["--utility", folder / "utility"]
     for name in ("gain", "groups"):
         if name in options:
             (folder / name).write_text("".join(f"{tag}\t{v}\n" for tag, v in options[name].items()))
@@ -79,6 +82,15 @@ def of_service(service: Running, options: dict[str, Any]) -> list[list[dict[str,
         {"tail": 1, "only": ["sea fish", "rare", "1264"], "never": ["rare"]},
         {"tail": 1, "min_probability": 0.1},
         {"gain": {"rare": 50}, "groups": {"sea fish": "x", "1264": "x", "2437": "x", "rare": "x"}},
+        {
+            "utility": [
+                {"tag": "*", "b": -0.1},
+                {"tag": "rare", "a": 20, "group": "x"},
+                {"tag": "2437", "group": "x"},
+            ]
+        },
+        {"utility": [{"tag": "sea fish", "b": -1e-3}], "never": ["1264"], "min_probability": 0.01},
+        {"search": "auto", "beam": 1, "epsilon": 0.1, "max_nodes": 50},
     ],
     ids=str,
 )

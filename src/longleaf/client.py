@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import scipy.sparse as sp
 
 from longleaf._validation.sparse import check_structure
-from longleaf.suggest import Suggestion
+from longleaf.suggest import Suggestion, Suggestions
 from longleaf.text.fields import Text
 from longleaf.text.tags import ready_texts
 
@@ -30,7 +31,6 @@ INVALID = frozenset({400, 413, 422})
 """Status codes of an invalid request."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
-Suggestions = list[list[Suggestion]]
 Answer = httpx.Response | httpx.TransportError
 
 
@@ -73,7 +73,10 @@ class _BaseClient:
 
     def _bodies(self, rows: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Split texts, or the rows of a matrix, into request bodies."""
-        fields = {name: _plain(value) for name, value in options.items() if value is not None}
+        options = {name: value for name, value in options.items() if value is not None}
+        if "utility" in options:
+            options["utility"] = _utility_rows(options["utility"])
+        fields = {name: _plain(value) for name, value in options.items()}
         if sp.issparse(rows):
             name, listed = "vectors", _vectors(rows)
         else:
@@ -134,7 +137,7 @@ class Client(_BaseClient):
     _connect = httpx.Client
     _http: httpx.Client
 
-    def suggest(self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any) -> Suggestions:
+    def suggest(self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any) -> list[Suggestions]:
         """Suggest the best tags of each text; see `longleaf.Tagger.suggest` for the options.
 
         Parameters
@@ -144,8 +147,9 @@ class Client(_BaseClient):
         k : int or "auto"
             Number of tags per text; with "auto", the probabilities decide, and it may be none.
         **options
-            ``max_k``, ``tail``, ``gain``, ``only``, ``never``, ``groups``, ``explain``, ``propensity``,
-            ``search``, ``beam``, ``threshold`` and ``min_probability``.
+            ``max_k``, ``tail``, ``gain``, ``utility`` (rows by tag), ``only``, ``never``, ``groups``,
+            ``explain``, ``propensity``, ``search``, ``beam``, ``epsilon``, ``max_nodes``, ``deadline_ms``,
+            ``threshold`` and ``min_probability``.
 
         Raises
         ------
@@ -200,7 +204,9 @@ class AsyncClient(_BaseClient):
     _connect = httpx.AsyncClient
     _http: httpx.AsyncClient
 
-    async def suggest(self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any) -> Suggestions:
+    async def suggest(
+        self, texts: Iterable[Text] | Any, k: int | str = 5, **options: Any
+    ) -> list[Suggestions]:
         """Suggest the best tags of each text; see `Client.suggest`."""
         bodies = self._bodies(texts, {"k": k} | options)
         answers = [await self._call("POST", "/v1/suggest", body) for body in bodies]
@@ -238,20 +244,20 @@ class AsyncClient(_BaseClient):
         await self.close()
 
 
-def _suggestions(answer: Any) -> Suggestions:
+def _suggestions(answer: Any) -> list[Suggestions]:
     return [
-        [
-            Suggestion(
-                one["tag"],
-                one["name"],
-                one["score"],
-                one["probability"],
-                tuple((word, value) for word, value in one.get("words", ())),
-            )
-            for one in result["suggestions"]
-        ]
-        for result in answer["results"]
+        Suggestions(map(_suggestion, one["suggestions"]), one.get("exact", True), _gap(one.get("gap", 0.0)))
+        for one in answer["results"]
     ]
+
+
+def _suggestion(one: Any) -> Suggestion:
+    words = tuple((word, value) for word, value in one.get("words", ()))
+    return Suggestion(one["tag"], one["name"], one["score"], one["probability"], words)
+
+
+def _gap(written: float | None) -> float:
+    return math.inf if written is None else written
 
 
 def _text(text: Text) -> Any:
@@ -269,6 +275,17 @@ def _vectors(X: Any) -> list[dict[str, Any]]:
     rows = sp.csr_array(X)
     bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     return [{"indices": rows.indices[a:b].tolist(), "values": rows.data[a:b].tolist()} for a, b in bounds]
+
+
+def _utility_rows(utility: Any) -> list[dict[str, Any]]:
+    """Return what tags are worth as a request says it; a mapping by tag and a data frame become rows."""
+    if isinstance(utility, Mapping):
+        return [{**row, "tag": tag} for tag, row in utility.items()]
+    if hasattr(utility, "to_dict") and hasattr(utility, "columns"):
+        return list(utility.to_dict("records"))
+    if isinstance(utility, str | bytes) or not isinstance(utility, Iterable):
+        raise TypeError(f"utility must be rows by tag; got {type(utility).__name__}.")
+    return list(utility)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 from longleaf.server import batcher as batching
 from longleaf.server.batcher import Batcher, search_together
-from longleaf.server.engine import Engine
+from longleaf.server.engine import MOST_QUERIES, Engine
 from longleaf.server.requests import SuggestRequest
 from longleaf.server.settings import Limits, Refusal
 from tests.helpers.serving import SECONDS, make_tagger
@@ -90,6 +90,10 @@ def test_answers_do_not_depend_on_the_company(engine: Engine) -> None:
         request(engine, TEXTS, k=3, tail=1.0),
         request(engine, TEXTS[1:], k=2, only=["2437", "rare"]),
         request(engine, TEXTS[:1], k=2),
+        request(engine, TEXTS, k=2, utility=[{"tag": "rare", "a": 9}]),
+        request(engine, TEXTS, k=2, utility=[{"tag": "rare", "a": 8}]),
+        request(engine, TEXTS, k=2, search="beam", beam=1),
+        request(engine, TEXTS, k=2, search="beam", beam=1, max_nodes=2),
     ]
     alone = [search_together([wish])[0] for wish in wishes]
     assert search_together(wishes) == alone
@@ -104,6 +108,22 @@ def test_only_requests_that_ask_for_the_same_are_one_search(
     same = [request(engine, [text], k=2, tail=0.5) for text in TEXTS]
     search_together([*same, request(engine, TEXTS[:1], k=3, tail=0.5)])
     assert searched == [4, 1]
+
+
+def test_a_utility_that_is_sent_again_is_the_same_to_the_search(engine: Engine) -> None:
+    rows = [{"tag": "rare", "a": 9}]
+    first, again = (request(engine, [text], utility=rows).query for text in TEXTS[:2])
+    assert first is again
+    other = request(engine, TEXTS[:1], utility=[{"tag": "rare", "a": 8}]).query
+    assert other is not first
+    for a in range(20):
+        request(engine, TEXTS[:1], utility=[{"tag": "rare", "a": a}])
+    assert len(engine._queries) == MOST_QUERIES
+
+
+def test_a_utility_has_at_most_so_many_rows(engine: Engine) -> None:
+    with pytest.raises(Refusal, match="utility must have at most 10000 rows; got 10001"):
+        request(engine, TEXTS, utility=[{"tag": "rare"}] * 10001)
 
 
 def _rows(engine: Engine, texts: list[str]) -> Any:

@@ -51,7 +51,37 @@ OPTIONS: list[dict[str, Any]] = [
     {"tail": 1.0, "min_probability": 0.3},
     {"search": "beam", "beam": 1},
     {"k": 2, "explain": True},
+    {"utility": [{"tag": "*", "b": -0.1}, {"tag": "rare", "a": 9, "b": -1}], "k": 4},
+    {
+        "utility": [{"tag": "1264", "group": "x"}, {"tag": "2437", "group": "x", "quota": 1}],
+        "never": ["2002"],
+    },
+    {"utility": [{"tag": "rare", "a": 9, "b": -0.5}], "threshold": -0.2, "explain": True},
+    {"search": "auto", "beam": 1},
 ]
+
+
+def test_a_result_says_whether_it_is_exact_where_the_search_may_end_early(
+    service: Running, tagger: ll.Tagger
+) -> None:
+    early: list[dict[str, Any]] = [
+        {"search": "beam", "beam": 1},
+        {"max_nodes": 3},
+        {"epsilon": 0.5},
+        {"max_nodes": 1, "utility": [{"tag": "rare", "a": 9}]},
+    ]
+    for options in early:
+        results = service.call("/v1/suggest", {"texts": TEXTS, "k": 3, **options}).json["results"]
+        wanted = tagger.suggest(TEXTS, 3, **options)
+        assert [one["exact"] for one in results] == [row.exact for row in wanted]
+        gaps = [pytest.approx(row.gap, rel=1e-6) if np.isfinite(row.gap) else None for row in wanted]
+        assert [one["gap"] for one in results] == gaps
+    late = service.call("/v1/suggest", {"texts": TEXTS, "deadline_ms": 1000}).json["results"]
+    assert all(one["exact"] and one["gap"] == 0 for one in late)
+    exact: list[dict[str, Any]] = [{}, {"search": "auto"}, {"utility": [{"tag": "rare", "a": 9}]}]
+    for options in exact:
+        results = service.call("/v1/suggest", {"texts": TEXTS, **options}).json["results"]
+        assert all(set(one) == {"suggestions"} for one in results)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda one: "+".join(one) or "nothing")

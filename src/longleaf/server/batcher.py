@@ -23,7 +23,8 @@ TOO_MANY = 429
 MOST_ROWS = 512
 """Maximum rows of a batch, unless a single request has more; bounds the wait of the next batch."""
 
-Suggestions = list[list[dict[str, Any]]]
+Results = list[dict[str, Any]]
+"""One for each row of a request."""
 
 
 @dataclass(eq=False)
@@ -31,7 +32,7 @@ class Job:
     """A waiting request and the future of its result."""
 
     request: SuggestRequest
-    answer: asyncio.Future[Suggestions]
+    answer: asyncio.Future[Results]
 
 
 class Batcher:
@@ -53,8 +54,8 @@ class Batcher:
         self._running: asyncio.Task[None] | None = None  # asyncio keeps only a weak reference to tasks
         self.waiting_rows = 0
 
-    async def suggest(self, request: SuggestRequest) -> Suggestions:
-        """Wait for the suggestions of a request's rows."""
+    async def suggest(self, request: SuggestRequest) -> Results:
+        """Wait for the results of a request's rows."""
         if self._queue and self.waiting_rows + request.n_rows > self._most_waiting:
             raise Refusal(
                 TOO_MANY,
@@ -89,7 +90,7 @@ class Batcher:
 
     async def _search(self, jobs: list[Job], rows: int) -> None:
         begin, requests = time.perf_counter(), [job.request for job in jobs]
-        answers: list[Suggestions | BaseException]
+        answers: list[Results | BaseException]
         try:
             loop = asyncio.get_running_loop()
             answers = await loop.run_in_executor(self._searcher, search_together, requests)
@@ -108,12 +109,12 @@ class Batcher:
                 job.answer.set_result(answer)
 
 
-def search_together(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
+def search_together(requests: list[SuggestRequest]) -> list[Results | BaseException]:
     """Answer requests; those with the same key share a search, and an error affects only its own request."""
     groups: dict[str, list[int]] = {}
     for place, request in enumerate(requests):
         groups.setdefault(request.key, []).append(place)
-    answers: list[Suggestions | BaseException] = [[] for _ in requests]
+    answers: list[Results | BaseException] = [[] for _ in requests]
     for places in groups.values():
         try:
             found = _search([requests[place] for place in places])
@@ -125,14 +126,14 @@ def search_together(requests: list[SuggestRequest]) -> list[Suggestions | BaseEx
     return answers
 
 
-def _search(requests: list[SuggestRequest]) -> list[Suggestions | BaseException]:
+def _search(requests: list[SuggestRequest]) -> list[Results | BaseException]:
     first = requests[0]
     if first.X is None:
         X = first.engine.rows([text for request in requests for text in request.texts])
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
     found = first.engine.suggest(X, first.query)
-    results: list[Suggestions | BaseException] = []
+    results: list[Results | BaseException] = []
     begin = 0
     for request in requests:
         results.append(found[begin : begin + request.n_rows])

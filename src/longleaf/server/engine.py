@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,12 @@ WARM_NODES = 2_000_000
 """In a model with more nodes, weights are read and checked when requests first need them."""
 
 
+MOST_QUERIES = 8
+"""How many queries with utilities are remembered, with the bounds that a search makes of them."""
+
+
 class Engine:
-    """One version of the model. It is immutable, so requests in flight may keep using an old one.
+    """One version of the model. It does not change, so requests in flight may keep using an old one.
 
     Parameters
     ----------
@@ -65,6 +69,7 @@ class Engine:
         self.tag_search = TagSearch(
             [self.tags.name(tag) for tag in self.tags.tags], list(self.tags.tags), self.counts
         )
+        self._queries: dict[str, Query] = {}
         self._warm()
 
     @property
@@ -109,11 +114,24 @@ class Engine:
         check_features(X, n_features, normalize=self.model.normalize, name="vectors")
         return X.astype(np.float32)
 
-    def suggest(self, X: Any, query: Query) -> list[list[dict[str, Any]]]:
-        """Return the suggestions of each row as JSON objects."""
+    def query(self, key: str, make: Callable[[], Query]) -> Query:
+        """Return the query of a key; it is made again unless it has a utility and was asked for lately."""
+        query = self._queries.pop(key, None) or make()
+        if "utility" in query.options:
+            self._queries[key] = query
+            if len(self._queries) > MOST_QUERIES:
+                self._queries.pop(next(iter(self._queries)))
+        return query
+
+    def suggest(self, X: Any, query: Query) -> list[dict[str, Any]]:
+        """Return the result of each row as a JSON object."""
         threads = min(self.threads, max(1, X.shape[0] // 4))
         found = self.suggester.suggest(X, replace(query, options={**query.options, "n_jobs": threads}))
-        return [[self.describe(self.tags.number(one.tag)) | one.numbers() for one in row] for row in found]
+        return [
+            {"suggestions": [self.describe(self.tags.number(one.tag)) | one.numbers() for one in row]}
+            | (row.certificate() if query.may_end_early else {})
+            for row in found
+        ]
 
     def describe(self, label: int) -> dict[str, Any]:
         """Describe a label, independently of any text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +20,13 @@ from longleaf.text.fields import LANGUAGE, NO_TEXT, field_texts
 
 MALFORMED = 400
 ROWS = ("texts", "vectors")
-SETTINGS = ("max_k", "search", "beam", "threshold", "min_probability")
+LIMITS = ("epsilon", "max_nodes", "deadline_ms")
+SETTINGS = ("max_k", "search", "beam", *LIMITS, "threshold", "min_probability")
 """Fields that `Suggester.query` takes, and checks, as they are."""
-OPTIONS = ("k", "tail", "gain", "propensity", "only", "never", "groups", *SETTINGS)
+OPTIONS = ("k", "tail", "gain", "utility", "propensity", "only", "never", "groups", *SETTINGS)
 FIELDS = (*ROWS, *OPTIONS, "explain")
 LARGEST_TAIL = 10
+MOST_UTILITY_ROWS = 10_000
 
 JsonObject = dict[str, Any]
 ReadText: TypeAlias = str | dict[str, str]
@@ -87,15 +90,16 @@ class SuggestRequest:
             raise Refusal(UNPROCESSABLE, "explain needs texts, because vectors have no words.")
         if explain:
             check_explained(texts, limits)
+        plain = {name: body[name] for name in OPTIONS if name in body}
+        described = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
+        key = hashlib.sha256(described.encode()).hexdigest()
         with unprocessable():
             k = body.get("k", 5)
             if k == AUTO:
                 check_count(body["max_k"], "max_k", high=limits.k)
             else:
                 check_k(k, limits.k)
-            query = engine.suggester.query(k, **_query_arguments(body))
-        plain = {name: body[name] for name in OPTIONS if name in body}
-        key = json.dumps([engine.version, X is None, {"k": 5} | plain], sort_keys=True)
+            query = engine.query(key, lambda: engine.suggester.query(k, **_query_arguments(body)))
         return cls(engine, texts, X, query, explain, key)
 
 
@@ -182,6 +186,13 @@ def _query_arguments(body: JsonObject) -> dict[str, Any]:
     arguments: dict[str, Any] = {name: body[name] for name in SETTINGS if name in body}
     if "tail" in body:
         arguments["tail"] = check_number(body["tail"], "tail", low=0, high=LARGEST_TAIL)
+    if "utility" in body:
+        arguments["utility"] = _typed(body["utility"], "utility", list)
+        if len(body["utility"]) > MOST_UTILITY_ROWS:
+            raise Refusal(
+                UNPROCESSABLE,
+                f"utility must have at most {MOST_UTILITY_ROWS} rows; got {len(body['utility'])}.",
+            )
     if "propensity" in body:
         arguments["propensity"] = check_pair(body["propensity"], "propensity", "A, B")
     arguments |= {name: _by_tag(body[name], name) for name in ("gain", "groups") if name in body}

@@ -56,12 +56,12 @@ class Service:
         """Answer ``POST /v1/suggest``."""
         found = await self.batcher.suggest(request)
         if request.explain:
-            for text, suggestions in zip(request.texts, found, strict=True):
-                tags = [one["tag"] for one in suggestions]
+            for text, result in zip(request.texts, found, strict=True):
+                tags = [one["tag"] for one in result["suggestions"]]
                 words = await self.reader.run(request.engine.words, text, tags)
-                for one, its in zip(suggestions, words, strict=True):
+                for one, its in zip(result["suggestions"], words, strict=True):
                     one["words"] = its
-        return {"results": [{"suggestions": one} for one in found], "model": request.engine.version}
+        return {"results": found, "model": request.engine.version}
 
     async def reload(self) -> None:
         """Load the model that the supervisor has verified; requests in flight keep the old one."""
