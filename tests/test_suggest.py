@@ -312,7 +312,7 @@ def test_rows_in_a_file_in_memory_and_a_utility_are_the_same(tagger: ll.Tagger, 
     path.write_text(json.dumps(ROWS))
     wanted = tagger.suggest(TEXTS, utility=ROWS)
     by_tag = {"2437" if tag == "sea fish" else tag: row for tag, row in ROWS.items()}
-    utility = ll.read_utility(path, suggester_of(tagger).tags)
+    utility = tagger.read_utility(path)
     assert tagger.suggest(TEXTS, utility=utility) == wanted
     assert tagger.suggest(TEXTS, utility=ll.read_utility(by_tag, tagger.classes_)) == wanted
 

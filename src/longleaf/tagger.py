@@ -23,6 +23,7 @@ from longleaf.explain.words import Explanation
 from longleaf.fusion.fusion import Fusion
 from longleaf.fusion.training import NamedTraining
 from longleaf.io import storage
+from longleaf.io.streams import Source
 from longleaf.io.tables import Record, TableReader
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
@@ -39,7 +40,7 @@ from longleaf.text.tags import (
     known_indicator,
     ready_texts,
 )
-from longleaf.text.utilities import UtilityRows
+from longleaf.text.utilities import UtilityRows, read_utility
 from longleaf.text.vectorizer import TextVectorizer
 
 UNSEEN = ("ignore", "add", "error")
@@ -350,6 +351,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         self.estimator_.fit_sets(X, Y, max_size=max_size)
         return self
 
+    def read_utility(self, source: Source | UtilityRows) -> Utility:
+        """Read what tags are worth, once for many calls of `suggest`; see `longleaf.read_utility`.
+
+        Parameters
+        ----------
+        source : str, path-like or binary file object; or mapping, or iterable of mappings
+            Tags may be called by their readable names.
+        """
+        check_is_fitted(self)
+        return read_utility(source, self._suggester.tags)
+
     def suggest_set(
         self,
         texts: Iterable[Text],
@@ -357,7 +369,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         *,
         explain: bool = False,
         n_jobs: int | None = None,
-    ) -> list[list[Suggestion]]:
+    ) -> list[Suggestions]:
         """Suggest for each text a set of tags that holds, on average, this share of its true tags or more.
 
         Parameters

@@ -125,6 +125,12 @@ def test_what_does_not_go_with_a_utility_is_refused_before_anything_is_written(
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_sets_with_a_promise_go_by_probabilities_alone(folder: Path) -> None:
+    common = ("predict", folder / "model.ll", folder / "test.txt", "--coverage", 0.9)
+    for option, value in (("--utility", folder / "labels.tsv"), ("--epsilon", 0.1), ("--max-nodes", 5)):
+        assert f"--coverage and {option} cannot be given together." in complaint(*common, option, value)
+
+
 def test_a_utility_comes_from_standard_input_or_the_data_do(folder: Path) -> None:
     common = ("predict", folder / "tagger.ll", folder / "test.jsonl", "--utility")
     piped = run(*common, "-", stdin=TABLE.encode())

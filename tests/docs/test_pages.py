@@ -1,11 +1,14 @@
 """The Python on the pages runs as it stands, top to bottom."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import longleaf as ll
 from tests.helpers.commands import run_well
 from tests.helpers.data import LAW_NAMES, LAWS, ROOT
 from tests.helpers.pages import blocks
@@ -34,6 +37,55 @@ def test_the_last_section_on_propensities_runs_and_its_audit_finds_the_constants
     )
     assert result.returncode == 0, result.stderr
     assert abs(float(result.stdout.split()[0]) - 0.55) < 0.1
+
+
+def test_the_table_of_utilities_says_the_same_to_commands_and_to_python(tmp_path: Path) -> None:
+    page = blocks((GUIDE / "utilities.md").read_text("utf-8"))
+    python = "".join(block.code for block in page if block.language == "python")
+    commands = [line for block in page if not block.language for line in block.code.split("\n")]
+    commands = [line.strip() for line in commands if line.strip().startswith(("printf", "longleaf"))]
+    assert len(commands) == 8
+    with ll.read_table(LAWS, tags="tags") as laws:
+        rows = [{**record.fields, "tags": record.tags} for record, _ in zip(laws, range(50), strict=False)]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    python += (
+        "again = tagger.read_utility('worth.csv')\n"
+        "for name in ('a', 'b', 'mask', 'quotas'):\n"
+        "    one, other = getattr(utility, name), getattr(again, name)\n"
+        "    assert all((x == y).all() for x, y in zip(one, other)), name\n"
+        "assert [row.exact for row in tagger.suggest(texts, utility=worth, search='auto')] == [True] * 3\n"
+    )
+    script = ["set -e", *(one for one in commands if one.startswith("printf"))]
+    script += ["python -W error - <<'END_OF_PYTHON'", python, "END_OF_PYTHON"]
+    script += [one for one in commands if one.startswith("longleaf")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        ["bash", "-c", "\n".join(script)],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    names = ("tags.jsonl", "worthwhile.jsonl")
+    every, worthwhile = (
+        [
+            [one["score"] for one in json.loads(line)["labels"]]
+            for line in (tmp_path / name).read_text().splitlines()
+        ]
+        for name in names
+    )
+    assert len(every) == 50
+    assert any(score < 0 for row in every for score in row)
+    assert worthwhile == [[score for score in row if score >= 0] for row in every]
+
+
+def test_the_request_of_the_page_of_utilities_is_json() -> None:
+    (request,) = [
+        one.code for one in blocks((GUIDE / "utilities.md").read_text("utf-8")) if one.language == "json"
+    ]
+    assert {row["tag"] for row in json.loads(request)["utility"]} == {"*", "olive oil", "import"}
 
 
 def test_the_figures_of_as_many_as_are_likely_are_those_of_the_commands(tmp_path: Path) -> None:
