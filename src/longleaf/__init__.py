@@ -25,7 +25,7 @@ from longleaf.search.top_k import TopK
 from longleaf.search.utility import Utility
 from longleaf.split import split_rows
 from longleaf.store import Store, load_store
-from longleaf.suggest import Suggestion
+from longleaf.suggest import Suggestion, Suggestions
 from longleaf.tagger import Tagger
 from longleaf.text.utilities import read_utility
 from longleaf.text.vectorizer import TextVectorizer
@@ -49,6 +49,7 @@ __all__ = [
     "Sensitivity",
     "Store",
     "Suggestion",
+    "Suggestions",
     "TagNames",
     "Tagger",
     "TextVectorizer",
