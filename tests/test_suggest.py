@@ -366,7 +366,10 @@ def test_a_smallest_probability_holds_beside_a_utility(tagger: ll.Tagger, least:
         ({"utility": {"food": {"a": 1}}}, "utility must name one tag; 'food' is the name of"),
         ({"utility": [{"tag": "rare", "a": float("nan")}]}, r"utility\[0\]: a of 'rare' must be a fin"),
         ({"utility": ll.Utility([1, 2])}, "utility must have 5 numbers, one per label of the model; got 2"),
-        ({"utility": {"rare": {"a": -1}}, "min_probability": 0.1}, "min_probability needs a utility whose"),
+        (
+            {"utility": {"rare": {"a": -1}}, "min_probability": 0.1},
+            "min_probability needs a utility whose .* got -1 for 'rare'",
+        ),
         ({"threshold": float("nan")}, "threshold must be a finite number; got nan"),
     ],
 )

@@ -38,7 +38,7 @@ from longleaf.search.top_k import (
 )
 from longleaf.search.utility import LARGEST_UTILITY, Bools, Floats, Utility
 from longleaf.text.fields import Text, field_texts, joined_text
-from longleaf.text.tags import TagIndex, ready_texts
+from longleaf.text.tags import TagIndex, quoted, ready_texts
 from longleaf.text.utilities import UtilityRows, utility_of
 from longleaf.training.params import MOST_K
 
@@ -248,7 +248,7 @@ class Suggester:
             if tail is not None or gain is not None:
                 raise ValueError("utility must not be given together with tail or gain: it says it all.")
             worth = utility if isinstance(utility, Utility) else utility_of(utility, self.tags)
-            options |= _by_utility(worth, len(self.tags), allowed, group, threshold, min_probability)
+            options |= _by_utility(worth, self.tags, allowed, group, threshold, min_probability)
         else:
             quotas = None if k == AUTO else group
             options |= self._by_gain(tail, gain, propensity, allowed, quotas, threshold, min_probability)
@@ -407,32 +407,45 @@ def _best_of_groups(
         raise ValueError(
             f"gains must be at most {LARGEST_UTILITY:g} together with groups; got {gains.max():g}."
         )
-    shared = np.where(np.bincount(groups)[groups] > 1, groups, -1)
     least = np.maximum(0.0 if threshold is None else threshold, np.finfo(np.float32).tiny)
-    return {"utility": Utility(gains, mask=gains > 0, groups=shared, quota=1), "threshold": least}
+    return {"utility": Utility(gains, mask=gains > 0, groups=_shared(groups), quota=1), "threshold": least}
+
+
+def _shared(groups: Groups) -> Groups:
+    """Return the group of each label, -1 for one that no other label is in."""
+    return np.where(np.bincount(groups)[groups] > 1, groups, -1)
 
 
 def _by_utility(
     utility: Utility,
-    n_labels: int,
+    tags: TagIndex,
     allowed: Bools | None,
     groups: Groups | None,
     threshold: float | None,
     min_probability: float | None,
 ) -> dict[str, Any]:
     """Return the arguments of ``top_k`` for a utility, with the filters as a part of it."""
-    a, b = utility.lines(n_labels)
+    a, b = utility.lines(len(tags))
     mask, quotas = b > -np.inf, utility.quotas
     if groups is not None and quotas is not None:
         raise ValueError("groups must not be given together with a utility that has groups of its own.")
     if allowed is not None or groups is not None:
         mask = mask if allowed is None else mask & allowed
-        group, quota = (groups, 1) if quotas is None else quotas
-        utility = Utility(a, np.where(mask, b, 0), mask, groups=group, quota=None if group is None else quota)
+        group, quota = quotas or (None, None)
+        if groups is not None:
+            group = _shared(groups).astype(np.int32)
+            quota = np.ones(int(group.max()) + 1, np.int32)
+        utility = Utility(a, np.where(mask, b, 0), mask, groups=group, quota=quota)
     least: Any = None
     if threshold is not None:
         least = check_number(threshold, "threshold", low=-LARGEST_UTILITY, high=LARGEST_UTILITY)
     if min_probability is not None:
+        falling = np.flatnonzero(mask & (a <= 0))
+        if len(falling):
+            raise ValueError(
+                "min_probability needs a utility whose a is above 0 for every allowed tag; "
+                f"got {a[falling[0]]:g} for {quoted(tags.tags[falling[0]])}."
+            )
         least = _least_utilities(a, b, mask, min_probability, least)
     return {"utility": utility, "threshold": least}
 
@@ -442,12 +455,7 @@ def _least_utilities(
 ) -> Floats:
     """Return what each label is worth at the smallest probability, or the threshold if that is more."""
     p = check_number(min_probability, "min_probability", low=0, high=1)
-    falling = np.flatnonzero(mask & (a <= 0))
-    if len(falling):
-        raise ValueError(
-            "min_probability needs a utility whose a is above 0 for every allowed tag; "
-            f"got {a[falling[0]]:g} for label {falling[0]}."
-        )
     least = np.where(mask, a, 0) * np.float32(p) + np.where(mask, b, 0)
     least = np.nextafter(least, np.float32(-np.inf))  # the search may round otherwise
+    least = np.where(mask, least, least.max(initial=-LARGEST_UTILITY, where=mask))  # never returned anyway
     return least if threshold is None else np.maximum(least, np.float32(threshold))
