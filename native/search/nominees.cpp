@@ -64,11 +64,13 @@ void NomineeSearch::find(const CsrView& X, const float* row_scale, std::span<con
   for (size_t i = 0; i < rows.size(); ++i) of_row_[i].clear();
   evaluations_.assign(size_t(size), 0);
   most_of_others_.assign(rows.size(), 0.0f);
+  if (doubts_.size() < rows.size()) doubts_.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) doubts_[i].clear();
   int64_t* counts = evaluations_.data();
   for (TreeSearch& tree : trees_) nominate(tree, block, row_scale + begin, counts);
   for (size_t i = 0; i < rows.size(); ++i) {
     gather(of_row_[i], settings_.overrides.of(rows[i]));
-    for (Nominee& one : of_row_[i]) one.most += most_of_others_[i];  // from where nominate() counts
+    if (may_miss()) gather_doubts(i);
   }
   if (forest_.refined() != nullptr) evaluate_refined(block, row_scale + begin, counts);
   if (evaluations == nullptr) return;
@@ -86,32 +88,47 @@ void NomineeSearch::nominate(TreeSearch& tree, const CsrView& X, const float* ro
   alone_.run(*tree.tree, X, row_scale, tree_settings_, left, answers, work_);
   const auto share = 1.0f / float(trees_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
-    const float missed = std::exp(missed_[size_t(rows_[i])]);
-    most_of_others_[i] += missed * share;
+    for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j)
+      of_row_[i].push_back({labels_[j], -1, probabilities_[j] * share, 0.0f});
+    if (!may_miss()) continue;
+    const float missed = std::exp(missed_[size_t(rows_[i])]) * share;
+    most_of_others_[i] += missed;
     for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j) {
-      const float probability = probabilities_[j] * share;
-      of_row_[i].push_back({labels_[j], -1, probability, probabilities_[j] < missed ? 0.0f : probability,
-                            probability - missed * share, 0.0f});
+      const float own = probabilities_[j] * share;
+      doubts_[i].push_back({labels_[j], own < missed ? 0.0f : own, own - missed});  // beside what others may have
     }
   }
 }
 
 // Makes one nominee of each label, in order of label.
 void NomineeSearch::gather(std::vector<Nominee>& nominees, const RowOverrides& overrides) const {
-  for (int64_t i = 0; i < overrides.size; ++i) nominees.push_back({overrides.label[i], -1, 0.0f, 0.0f, 0.0f, 0.0f});
+  for (int64_t i = 0; i < overrides.size; ++i) nominees.push_back({overrides.label[i], -1, 0.0f, 0.0f});
   std::stable_sort(nominees.begin(), nominees.end(),
                    [](const Nominee& a, const Nominee& b) { return a.label < b.label; });
   size_t kept = 0;
   for (const Nominee& one : nominees) {
-    if (kept > 0 && nominees[kept - 1].label == one.label) {
+    if (kept > 0 && nominees[kept - 1].label == one.label)
       nominees[kept - 1].probability += one.probability;
-      nominees[kept - 1].least += one.least;
-      nominees[kept - 1].most += one.most;
-    } else {
+    else
       nominees[kept++] = one;
-    }
   }
   nominees.resize(kept);
+}
+
+void NomineeSearch::gather_doubts(size_t i) {
+  std::vector<Doubt>& doubts = doubts_[i];
+  if (most_of_others_[i] == 0) return doubts.clear();
+  std::stable_sort(doubts.begin(), doubts.end(), [](const Doubt& a, const Doubt& b) { return a.label < b.label; });
+  size_t kept = 0;
+  for (const Doubt& one : doubts) {
+    if (kept == 0 || doubts[kept - 1].label != one.label) {
+      doubts[kept++] = {one.label, one.least, one.most + most_of_others_[i]};
+      continue;
+    }
+    doubts[kept - 1].least += one.least;
+    doubts[kept - 1].most += one.most;
+  }
+  doubts.resize(kept);
 }
 
 void NomineeSearch::evaluate_refined(const CsrView& X, const float* row_scale, int64_t* evaluations) {

@@ -15,8 +15,13 @@ struct Nominee {
   int32_t label;
   int32_t group;      // the node of the refined tree that its classifier is a child of, -1 for none
   float probability;  // the mean over the trees, where it is 0 in a tree that did not nominate the label
-  float least, most;  // what an exact search would find it to be: the same, unless a tree may have missed something
   float log_h;        // -max(0, 1 - margin)^2
+};
+
+// What an exact search could find the mean over the trees to be, where a tree may have missed something.
+struct Doubt {
+  int32_t label;
+  float least, most;
 };
 
 class NomineeSearch {
@@ -30,8 +35,11 @@ class NomineeSearch {
   void find(const CsrView& X, const float* row_scale, std::span<const int64_t> rows, int64_t* evaluations);
   // Those of the i-th of the rows, in order of label.
   std::span<const Nominee> of(size_t i) const { return of_row_[i]; }
-  // What the probability of a label that no tree has nominated for the i-th row may be; 0 if all nominations are exact.
+  // What the mean over the trees may be of a label that none has nominated for the i-th row; 0 if all nominations are
+  // exact.
   float most_of_others(size_t i) const { return most_of_others_[i]; }
+  // Of the labels that were nominated for it, in order of label; nothing if all nominations are exact.
+  std::span<const Doubt> doubts(size_t i) const { return doubts_[i]; }
 
  private:
   struct TreeSearch {
@@ -46,7 +54,9 @@ class NomineeSearch {
   };
 
   void nominate(TreeSearch& tree, const CsrView& X, const float* row_scale, int64_t* evaluations);
+  bool may_miss() const { return !tree_settings_.ends_exact(); }
   void gather(std::vector<Nominee>& nominees, const RowOverrides& overrides) const;
+  void gather_doubts(size_t i);
   void evaluate_refined(const CsrView& X, const float* row_scale, int64_t* evaluations);
 
   const Forest& forest_;
@@ -61,6 +71,7 @@ class NomineeSearch {
   std::vector<int64_t> evaluations_;  // likewise
   std::vector<float> missed_;         // likewise
   std::vector<float> most_of_others_;
+  std::vector<std::vector<Doubt>> doubts_;
   std::vector<std::vector<Nominee>> of_row_;
   std::vector<GroupRequest> requests_;
   std::vector<float> value_;

@@ -85,11 +85,12 @@ class NomineeRanking {
     probabilities_.log_gain = nullptr;
   }
 
-  void rank(std::span<const Nominee> nominees, const RowOverrides& overrides, float most_of_others,
-            const Answers& answers, int64_t row) {
-    nominees_ = nominees, overrides_ = overrides, most_of_others_ = most_of_others;
+  // The i-th of the rows of a search.
+  void rank(const NomineeSearch& search, size_t i, const Answers& answers, int64_t row) {
+    nominees_ = search.of(i), overrides_ = settings_.overrides.of(row);
+    most_of_others_ = search.most_of_others(i), doubts_ = search.doubts(i);
     best_.start(settings_);
-    for (const Nominee& one : nominees) offer(one);
+    for (const Nominee& one : nominees_) offer(one);
     for (const int32_t label : settings_.utility.rest) {
       const float worth = settings_.utility.b[label];
       if (!best_.admits(label, worth)) break;
@@ -120,10 +121,14 @@ class NomineeRanking {
     const bool bounded = settings_.utility || settings_.map.bounds != nullptr;
     const float* bounds = settings_.utility ? settings_.utility.bounds : settings_.map.bounds;
     float most = bounded ? score_bound(shape_of(settings_), bounds, others) : std::numeric_limits<float>::infinity();
+    auto doubt = doubts_.begin();
     for (const Nominee& one : nominees_) {
-      const bool certain = one.most - one.least <= 1e-6f * one.most;
+      while (doubt != doubts_.end() && doubt->label < one.label) ++doubt;
+      const bool known = doubt != doubts_.end() && doubt->label == one.label;
+      const float least = known ? doubt->least : 0.0f, high = known ? doubt->most : most_of_others_;
+      const bool certain = high - least <= 1e-6f * high;
       if (certain && std::find(returned, returned + settings_.k, one.label) != returned + settings_.k) continue;
-      const float key = nominee_key(settings_.utility ? probabilities_ : settings_, overrides_, one, one.most);
+      const float key = nominee_key(settings_.utility ? probabilities_ : settings_, overrides_, one, high);
       most = std::max(most, settings_.utility ? settings_.utility.most_key(one.label, key) : key + rounding(key));
     }
     return most >= bar ? most : kNever;
@@ -133,6 +138,7 @@ class NomineeRanking {
   SearchSettings probabilities_;  // for the probabilities by themselves
   std::span<const Nominee> nominees_;
   RowOverrides overrides_;
+  std::span<const Doubt> doubts_;
   float most_of_others_ = 0;
   BestLabels best_;
 };
@@ -157,8 +163,7 @@ void top_k_of_nominees(const Forest& forest, const CsrView& X, const float* row_
     NomineeRanking ranking(settings);
     for (size_t i = 0; i < rows.size(); ++i) {
       work.check();
-      const NomineeSearch& search = *searches[thread];
-      ranking.rank(search.of(i), settings.overrides.of(rows[i]), search.most_of_others(i), answers, rows[i]);
+      ranking.rank(*searches[thread], i, answers, rows[i]);
     }
     work.add(double(rows.size()) / double(X.rows));
   });
