@@ -31,6 +31,7 @@ class BestLabels {
   void start(const SearchSettings& settings) {
     settings_ = &settings;
     found_.clear();
+    probabilities_.clear();
   }
 
   // What a score must reach to matter. The heap's front is the worst of the found.
@@ -38,27 +39,31 @@ class BestLabels {
 
   // Whether a label could enter, whatever its group.
   bool admits(int32_t label, float key) const {
-    return full() ? found_.front() < Found{key, 0.0f, label} : key >= settings_->log_floor;
+    return full() ? found_.front() < Found{key, label} : key >= settings_->log_floor;
   }
 
   // probability: only where labels have utilities; else the score tells it.
   void offer(int32_t label, float key, float probability = 0.0f) {
     if (!(key >= bar()) || key == kNever) return;  // also refuses what is not a number
     if (settings_->log_threshold && key < settings_->log_threshold[label]) return;
-    const Found found{key, probability, label};
-    if (settings_->utility.group != nullptr && !make_way(found)) return;
+    const Found found{key, label};
+    if (settings_->utility) {
+      if (settings_->utility.group != nullptr && !make_way(found)) return;
+      probabilities_.push_back({label, probability});
+    }
     keep_best(found_, found, size_t(settings_->k));
   }
 
   // Best first, padded with -1 and 0; nothing can be offered afterwards.
   void write(const Answers& answers, int64_t row) {
+    std::sort(probabilities_.begin(), probabilities_.end());
     std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return b < a; });
     for (int64_t i = 0; i < settings_->k; ++i) {
       const bool have = size_t(i) < found_.size();
       answers.labels[row * settings_->k + i] = have ? found_[i].label : -1;
       if (settings_->utility) {
         answers.scores[row * settings_->k + i] = have ? found_[i].key : 0.0f;
-        answers.probabilities[row * settings_->k + i] = have ? found_[i].probability : 0.0f;
+        answers.probabilities[row * settings_->k + i] = have ? probability_of(found_[i].label) : 0.0f;
         continue;
       }
       answers.scores[row * settings_->k + i] = have ? float(std::exp(double(found_[i].key))) : 0.0f;
@@ -73,10 +78,19 @@ class BestLabels {
  private:
   struct Found {
     float key;  // log score, or utility
-    float probability;
     int32_t label;
     bool operator<(const Found& other) const { return key != other.key ? key < other.key : label > other.label; }
   };
+
+  struct Probability {
+    int32_t label;
+    float value;
+    bool operator<(const Probability& other) const { return label < other.label; }
+  };
+
+  float probability_of(int32_t label) const {
+    return std::lower_bound(probabilities_.begin(), probabilities_.end(), Probability{label, 0.0f})->value;
+  }
 
   bool full() const { return found_.size() >= size_t(settings_->k); }
 
@@ -102,6 +116,7 @@ class BestLabels {
 
   const SearchSettings* settings_ = nullptr;
   std::vector<Found> found_;
+  std::vector<Probability> probabilities_;  // of all labels that came in, where labels have utilities
 };
 
 }  // namespace longleaf

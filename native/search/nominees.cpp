@@ -45,8 +45,8 @@ NomineeSearch::NomineeSearch(const Forest& forest, const SearchSettings& setting
   tree_settings_.beam = settings.resume ? 0 : settings.beam;
   tree_settings_.limits = settings.limits;
   tree_settings_.limits.epsilon = 0;  // probabilities count, not only their order
-  const auto trees = int64_t(forest.trees().size());
-  tree_settings_.limits.evaluations = settings.limits.evaluations / trees + (settings.limits.evaluations % trees != 0);
+  int64_t& evaluations = tree_settings_.limits.evaluations;
+  if (evaluations < Limits{}.evaluations) evaluations = 1 + (evaluations - 1) / int64_t(forest.trees().size());
   for (size_t t = 0; t < forest.trees().size(); ++t) {
     const Forest& tree = forest.single(t);
     trees_.push_back({&tree, LevelSearch(tree, tree_settings_, work), LevelSearch::serves(tree, tree_settings_)});

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import longleaf as ll
+from longleaf.datasets import load_sample
 from tests import reference
 from tests.helpers import handmade
 
@@ -65,3 +66,13 @@ def test_a_row_that_sees_fewer_than_k_labels_on_looking_around_is_handed_back(k,
     assert together.evaluations.tolist() == [alone.evaluations[0] + (looked_around if handed_back else 0)] * 2
     assert sorted(together.labels[0]) == [0, 1, 2, 3, 4, 5, 105][:k]
     np.testing.assert_array_equal(together.labels, np.repeat(alone.labels, 2, axis=0))
+
+
+@pytest.mark.parametrize("options", [{}, {"search": "auto"}, {"epsilon": 0.1}])
+def test_the_nominees_of_refined_labels_are_searched_together(options):
+    sample = load_sample()
+    model = ll.PLT(random_state=1).fit(sample.X_train, sample.Y_train)
+    rows = [sample.X_test[[i]] for i in range(100)]
+    alone = sum(int(model.top_k(row, **options).evaluations[0]) for row in rows)
+    together = int(model.top_k(sample.X_test[:100], **options).evaluations.sum())
+    assert together > alone  # rows by themselves take the best node first, and so the fewest
