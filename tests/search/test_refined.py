@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import longleaf as ll
@@ -20,6 +20,8 @@ RTOL = 2e-3  # a nominee's probability is a sum of 32-bit floats, and its map ma
 @st.composite
 def refined_problems(draw):
     problem = draw(problems(most_trees=3))
+    probability = problem.label_probabilities()
+    assume(not ((probability > 0) & (probability < 1e-200)).any())  # the reference could not tell them apart
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     refined.refine(problem, rng, draw(NOMINEES))
     overrides = None
