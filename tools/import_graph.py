@@ -20,7 +20,7 @@ LEVELS = (
     ("cli",),
     ("server", "report", "distributed", "client"),
     ("tuning", "importing", "models", "planning", "store"),
-    ("tagger",),
+    ("tagger", "objectives"),
     ("suggest", "_tagger_files"),
     ("fusion",),
     ("explain", "baselines"),

@@ -17,6 +17,7 @@ from longleaf.io.tables import read_table
 from longleaf.io.tag_names import TagNames
 from longleaf.io.xmlc import load_xmlc, save_xmlc
 from longleaf.models import load
+from longleaf.objectives import Mixture, Optimized, optimize
 from longleaf.planning import Plan, plan
 from longleaf.plt import PLT
 from longleaf.propensity import inverse_propensity
@@ -42,7 +43,9 @@ __all__ = [
     "DataError",
     "Explanation",
     "LabelTree",
+    "Mixture",
     "ModelError",
+    "Optimized",
     "PfastreXML",
     "Plan",
     "ProXML",
@@ -62,6 +65,7 @@ __all__ = [
     "load_store",
     "load_xmlc",
     "metrics",
+    "optimize",
     "plan",
     "propensity",
     "psp_sensitivity",
