@@ -102,7 +102,12 @@ sanitize-threads: $(THREAD_CHECKED)/.installed
 	.venv-pecos/bin/python -m pip install --quiet --no-deps libpecos
 	touch $@
 
-peers: .venv-peers/.installed .venv-pecos/.installed
+.venv-xcolumns/.installed:
+	$(PYTHON) -m venv .venv-xcolumns
+	.venv-xcolumns/bin/python -m pip install --quiet xcolumns==0.0.2
+	touch $@
+
+peers: .venv-peers/.installed .venv-pecos/.installed .venv-xcolumns/.installed
 
 bench: $(STAMP) peers
 	$(BIN)/python -m benchmarks.speed
