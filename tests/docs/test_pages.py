@@ -16,7 +16,9 @@ from tests.helpers.pages import blocks
 GUIDE = ROOT / "docs" / "guide"
 
 
-@pytest.mark.parametrize("page", ["texts", "learning", "resume", "scikit-learn", "large-data", "calibrating"])
+@pytest.mark.parametrize(
+    "page", ["texts", "learning", "resume", "scikit-learn", "large-data", "calibrating", "measures"]
+)
 def test_the_python_of_a_page_runs_in_an_empty_folder(tmp_path: Path, page: str) -> None:
     code = "".join(
         block.code for block in blocks((GUIDE / f"{page}.md").read_text()) if block.language == "python"
