@@ -200,8 +200,14 @@ void LevelSearch::expand(size_t t, const Visit& visit, Take take_inner) {
   family_log_probabilities(tree, forest_.link(), visit.node, row.query, visit.value, value_.data());
   row.evaluations += end - begin;
   if (several() && tree.has_a_leaf(visit.node)) row.families.push_back(tree.first_node + visit.node);
-  const float least = least_of_children(tree, settings_, visit.node, bar_[size_t(visit.row)] - margin_);
+  const float& bar = bar_[size_t(visit.row)];
+  const bool mapped = settings_.map || settings_.utility;
+  float least = kNever, seen = kNever;
   for (int32_t v = begin; v < end; ++v) {
+    if (mapped && bar > seen) {  // it rises with the leaves
+      seen = bar;
+      least = least_of_children(tree, settings_, visit.node, bar - margin_);
+    }
     if (value_[size_t(v - begin)] < least) continue;
     const Visit child{v, visit.row, value_[size_t(v - begin)]};
     float key = key_of(t, child);
