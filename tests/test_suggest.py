@@ -336,6 +336,14 @@ def test_filters_hold_beside_a_utility(tagger: ll.Tagger, k: int) -> None:
     assert scored(found) == best_by_hand(tagger, worth(tagger), k)
 
 
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [({"*": {"allowed": False}}, 0), ({"*": {"b": -1e30}}, 1), ({"*": {"a": 1e30, "b": 1e30}}, 1)],
+)
+def test_the_largest_numbers_go_with_a_smallest_probability(tagger: ll.Tagger, rows: Any, found: int) -> None:
+    assert [len(row) for row in tagger.suggest(TEXTS, 1, utility=rows, min_probability=1e-9)] == [found] * 3
+
+
 @pytest.mark.parametrize("least", [-0.04, 0, 0.5])
 def test_a_threshold_is_a_smallest_utility(tagger: ll.Tagger, least: float) -> None:
     value = worth(tagger)

@@ -280,10 +280,13 @@ void LevelSearch::settle(size_t r) {
   offer_the_rest(row, row.best);
   std::sort(row.families.begin(), row.families.end());
   incomplete_.clear();
+  const bool may_miss = settings_.limits.epsilon > 0;
   each_label(row, [&](int32_t label) {
+    // What made the bar must be found, also where a little may be missed.
+    const bool certain = may_miss && most_label_key(settings_, label, log_mean_of_trees()) >= bar_[r];
     if (assume_the_most(r, label))
       offer(row, label);
-    else if (const float most = most_label_key(settings_, label, log_mean_of_trees()); most >= bar_[r])
+    else if (const float most = most_label_key(settings_, label, log_mean_of_trees()); certain || matters(r, most))
       incomplete_.push_back({most, label});
   });
   std::sort(incomplete_.begin(), incomplete_.end());

@@ -206,13 +206,13 @@ void top_k(const Forest& forest, const CsrView& X, const float* row_scale, const
            const Answers& answers) {
   if (forest.refined() != nullptr) return top_k_of_nominees(forest, X, row_scale, settings, work, answers);
   const int threads = std::max(1, settings.threads);
-  const bool together = X.rows > 1 && LevelSearch::serves(forest, settings);
+  SearchSettings exact = settings;  // which begins with a beam of its own where rows are searched together
+  if (settings.resume) exact.beam = 0;
+  const bool together = X.rows > 1 && LevelSearch::serves(forest, exact);
   const int64_t size = block_size(X.rows, threads, together);
   std::vector<int64_t> all(size_t(X.rows));
   std::iota(all.begin(), all.end(), int64_t(0));
   std::vector<BlockSearch> blocks{size_t(threads)};
-  SearchSettings exact = settings;  // which begins with a beam of its own where rows are searched together
-  if (settings.resume) exact.beam = 0;
   std::vector<LevelSearch> searches(size_t(together ? threads : 0), LevelSearch(forest, exact, work));
   work.for_each((X.rows + size - 1) / size, threads, [&](int64_t block, int thread) {
     const int64_t begin = block * size, end = std::min(X.rows, begin + size);

@@ -411,9 +411,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             End a search when no missing label can score more than the k-th score / (1 - epsilon). With
             refined labels, whose trees always nominate exactly then, it changes nothing.
         max_nodes : int, optional
-            End a row's search when it has evaluated so many node classifiers.
+            End a row's search when it has evaluated so many node classifiers. If labels are refined, a tree
+            that has not nominated a label by then counts 0 for it, as with a beam.
         deadline_ms : float, optional
-            End all searches after so many milliseconds.
+            End all searches after so many milliseconds, likewise.
         ensemble : {"mean", "union"}
             What the trees' answers become: the top k of the mean over all trees, or the best of the union
             of each tree's top k, the rule of the paper's code (napkinXC); its text names none. If labels are
@@ -484,7 +485,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         else:
             if tail is not None or gain is not None:
-                raise ValueError("utility must not be given together with tail or gain: it says it all.")
+                raise ValueError("utility must not be given together with tail or gain, which it replaces.")
             bounds = trees.utility(check_utility(utility), score_map)
         thresholds, floor = key_threshold(threshold, self.n_labels_, utilities=utility is not None)
         found = trees.forest.top_k(
@@ -501,7 +502,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             **bounds,
             **own_maps,
         )
-        return TopK.of_search(*found, utilities=utility is not None)
+        largest = 1.0 if utility is None and not len(bounds["log_gain"]) else np.inf
+        return TopK.of_search(*found, utilities=utility is not None, largest=largest)
 
     def fit_sets(self, X: Any, y: LabelsLike, *, max_size: int = MAX_SIZE) -> Self:
         """Fit how large the sets of `predict_set` must be, on rows that the model was not trained on.

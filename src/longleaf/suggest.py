@@ -246,7 +246,7 @@ class Suggester:
             if k == AUTO:
                 raise ValueError(f"k must be a whole number with a utility; got {AUTO!r}.")
             if tail is not None or gain is not None:
-                raise ValueError("utility must not be given together with tail or gain: it says it all.")
+                raise ValueError("utility must not be given together with tail or gain, which it replaces.")
             worth = utility if isinstance(utility, Utility) else utility_of(utility, self.tags)
             options |= _by_utility(worth, self.tags, allowed, group, threshold, min_probability)
         else:

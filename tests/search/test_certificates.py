@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import longleaf as ll
+from longleaf.datasets import load_sample
 from tests.helpers import handmade
 from tests.helpers.searching import GAINS, make_gain, problems, same, twins
 from tests.helpers.utilities import make_utility
@@ -103,6 +105,27 @@ def test_no_score_falls_short_by_more_than_epsilon(problem, kind, k, epsilon, se
     found = problem.model.top_k(problem.X, k=k, gain=gain, epsilon=epsilon, **how)
     assert (found.scores >= exact.scores * (1 - epsilon) * (1 - 1e-4) - 1e-37).all()
     assert (found.gap <= found.scores[:, -1] * epsilon / (1 - epsilon) * (1 + 1e-2) + 1e-37).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"utility": -1.0}])
+def test_rows_that_may_miss_a_little_are_less_work(options):
+    sample = load_sample()
+    model = ll.PLT(refine=False, random_state=1).fit(sample.X_train, sample.Y_train)
+    if options:
+        options = {"utility": ll.Utility(1.0, options["utility"])}
+    work = [
+        model.top_k(sample.X_test, 5, epsilon=epsilon, **options).evaluations.sum()
+        for epsilon in (0, 0.1, 0.9)
+    ]
+    assert work[0] >= work[1] >= work[2]
+    np.testing.assert_array_equal(
+        model.top_k(sample.X_test, 5, search="auto", **options).evaluations.sum(), work[0]
+    )
+
+
+def test_no_gap_says_that_a_probability_could_exceed_1():
+    problem = handmade.random_problem(5, ["balanced"] * 3, 40)
+    assert (problem.model.top_k(problem.X, k=3, max_nodes=1).gap <= 1).all()
 
 
 def test_a_beam_that_drops_nothing_is_certain():

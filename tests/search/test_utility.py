@@ -179,6 +179,8 @@ def test_a_model_that_has_learned_takes_the_utilities_that_it_took():
         (lambda: ll.Utility("x"), "a must hold numbers; got 'x'"),
         (lambda: ll.Utility(np.ones((2, 2))), "a must be a number or 1-D, one number per label; got 2-D"),
         (lambda: ll.Utility([1, 2], [1, 2, 3]), "same number of labels throughout; a has 2, b has 3"),
+        (lambda: ll.Utility(None), "a must hold numbers; got None"),
+        (lambda: ll.Utility(mask=True), "mask must be a 1-D array of true and false, one per label; got 0-D"),
         (lambda: ll.Utility(mask=[1, 0]), "mask must be a 1-D array of true and false, one per label"),
         (lambda: ll.Utility(groups=[0, 1]), "groups and quota must be given together"),
         (lambda: ll.Utility(groups=[0, -2], quota=1), "groups must be from -1 to"),

@@ -34,6 +34,7 @@ def by_tag(rows: list[dict[str, Any]]) -> dict[str, Any]:
         TABLE,
         TABLE.replace(",", ";"),
         TABLE.replace(",", "\t"),
+        TABLE.replace(",", ";").replace(".", ","),
         "\ufeff" + TABLE.replace("\n", "\r\n").replace("tag", "Label", 1),
         gzip.compress(TABLE.encode()),
         "\n".join(json.dumps(row) + "\n" for row in ROWS),
@@ -42,7 +43,19 @@ def by_tag(rows: list[dict[str, Any]]) -> dict[str, Any]:
         json.dumps(by_tag(ROWS)),
         json.dumps([*ROWS[1:], ROWS[0]]),
     ],
-    ids=["csv", "semicolons", "tsv", "excel", "gzip", "jsonl", "array", "object", "one line", "star last"],
+    ids=[
+        "csv",
+        "semicolons",
+        "tsv",
+        "decimal commas",
+        "excel",
+        "gzip",
+        "jsonl",
+        "array",
+        "object",
+        "one line",
+        "star last",
+    ],
 )
 def test_all_formats_say_the_same(source: str | bytes) -> None:
     found = read(source)
@@ -95,6 +108,8 @@ def test_the_quota_of_the_star_is_that_of_groups_without_one() -> None:
     [
         ("", "<input> must name at least one tag; got none."),
         ("tag,a\n", "<input> must name at least one tag; got none."),
+        ("PK\x03\x04", "<input> must be CSV, TSV or JSON; it is a workbook or an archive: save it as CSV."),
+        ("tag,a\noil,\"1,5\"\n", "a of 'oil' must be a finite number; got '1,5'."),
         ("oil,5\n", "<input>, line 1 must name columns among tag, a, b, allowed, group and quota"),
         ("tag,a,a\noil,5,5\n", "<input>, line 1 must name columns among"),
         ("tag,a\n\noil,nan\n", "<input>, line 3: a of 'oil' must be a finite number; got nan."),

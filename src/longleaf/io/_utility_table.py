@@ -31,6 +31,8 @@ def utility_rows(source: Source) -> Iterator[Row]:
     name = source_name(source)
     lines = whole_lines(source)
     first = first_line(lines).lstrip()
+    if first.startswith("PK\x03\x04"):
+        raise DataError(f"{name} must be CSV, TSV or JSON; it is a workbook or an archive: save it as CSV.")
     if first.startswith("["):
         return _of_array("".join(lines), name)
     if not first.startswith("{"):
@@ -80,6 +82,7 @@ def _of_array(text: str, name: str) -> Iterator[Row]:
 
 def _of_table(lines: list[str], name: str) -> Iterator[Row]:
     columns: list[str] | None = None
+    decimal_comma = ";" in first_line(lines)  # as spreadsheet programs write tables where 1,5 is a number
     for number, values in rows_of(lines, name):
         where = f"{name}, line {number}"
         if columns is None:
@@ -95,14 +98,18 @@ def _of_table(lines: list[str], name: str) -> Iterator[Row]:
                 f"{where} must have {len(columns)} fields, as line {header} has; got {counted(values)}."
             )
         cells = zip(columns, (value.strip() for value in values), strict=True)
-        yield where, {column: _parsed(column, cell) for column, cell in cells if cell or column == TAG}
+        yield (
+            where,
+            {column: _parsed(column, cell, decimal_comma) for column, cell in cells if cell or column == TAG},
+        )
 
 
-def _parsed(column: str, cell: str) -> Any:
+def _parsed(column: str, cell: str, decimal_comma: bool) -> Any:
     """Return what a cell says; the cell itself if that is none of what its column holds."""
     if column == "allowed":
         return FLAGS.get(cell.lower(), cell)
+    number = cell.replace(",", ".") if decimal_comma else cell
     try:
-        return int(cell) if column == "quota" else float(cell) if column in ("a", "b") else cell
+        return int(cell) if column == "quota" else float(number) if column in ("a", "b") else cell
     except ValueError:
         return cell

@@ -75,11 +75,12 @@ class TopK:
         missed: Floats,
         *,
         utilities: bool,
+        largest: float,
     ) -> TopK:
         """Return the answer of a native search.
 
         ``missed`` is the most that a label can score that the search may have missed, -inf where there is
-        none; it is a log, unless scores are utilities.
+        none; it is a log, unless scores are utilities. No score exceeds ``largest``.
         """
         exact = missed == -np.inf
         if exact.all():
@@ -88,6 +89,7 @@ class TopK:
         if utilities:
             last = np.where(labels[:, -1] >= 0, last, -np.inf)
         most = missed.astype(np.float64) if utilities else np.exp(missed.astype(np.float64))
+        most = np.minimum(most, largest)
         gap = np.maximum(np.where(exact, 0.0, most - np.where(exact, 0.0, last)), 0.0)
         return cls(labels, scores, probabilities, evaluations, exact, gap.astype(np.float32))
 
@@ -286,7 +288,9 @@ def key_threshold(
     if threshold is None:
         return NONE, -np.inf
     if utilities:
-        least = np.broadcast_to(check_lines(threshold, "threshold"), n_labels).astype(np.float32)
+        least = np.broadcast_to(check_lines(threshold, "threshold", largest=LARGEST_GAIN), n_labels).astype(
+            np.float32
+        )
         return least, float(np.nextafter(least.min(initial=np.inf), np.float32(-np.inf)))
     if np.ndim(threshold) == 0:
         threshold = np.full(n_labels, check_number(threshold, "threshold", low=0, high=LARGEST_GAIN))

@@ -57,7 +57,7 @@ class Utility:
         if (groups is None) != (quota is None):
             raise ValueError("groups and quota must be given together.")
         self._a, self._b = check_lines(a, "a"), check_lines(b, "b")
-        self._mask = None if mask is None else _mask(mask)
+        self._mask = None if mask is None else _mask(mask, least_dimensions=1)
         self._groups = None if groups is None else _whole(groups, "groups", low=-1)
         self._quota = None if quota is None or self._groups is None else _quotas(quota, self._groups)
         self._change: tuple[Utility, Ints] | None = None
@@ -187,27 +187,29 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def check_lines(values: npt.ArrayLike, name: str) -> Floats:
+def check_lines(values: npt.ArrayLike, name: str, *, largest: float = LARGEST_UTILITY) -> Floats:
     """Check and return one number, or one per label, that nobody can change."""
     try:
         array = np.array(values, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers; got {values!r:.60}.") from None
+        array = None
+    if array is None or values is None:
+        raise ValueError(f"{name} must hold numbers; got {values!r:.60}.")
     if array.ndim > 1:
         raise ValueError(f"{name} must be a number or 1-D, one number per label; got {array.ndim}-D.")
-    bad = np.flatnonzero(~(np.abs(np.atleast_1d(array)) <= LARGEST_UTILITY))
+    bad = np.flatnonzero(~(np.abs(np.atleast_1d(array)) <= largest))
     if len(bad):
         place = f" for label {bad[0]}" if array.ndim else ""
         raise ValueError(
-            f"{name} must hold finite numbers from {-LARGEST_UTILITY:g} to {LARGEST_UTILITY:g}; "
+            f"{name} must hold finite numbers from {-largest:g} to {largest:g}; "
             f"got {np.atleast_1d(array)[bad[0]]}{place}."
         )
     return _frozen(array.astype(np.float32))
 
 
-def _mask(values: npt.ArrayLike) -> Bools:
+def _mask(values: npt.ArrayLike, *, least_dimensions: int = 0) -> Bools:
     array = np.array(values)
-    if array.ndim > 1 or array.dtype != bool:
+    if not least_dimensions <= array.ndim <= 1 or array.dtype != bool:
         raise ValueError(
             f"mask must be a 1-D array of true and false, one per label; got {array.ndim}-D of {array.dtype}."
         )
