@@ -19,7 +19,8 @@ namespace longleaf {
 
 namespace {
 
-constexpr int kRefinedLink = 2;  // log h = -max(0, 1 - margin)^2
+constexpr float kSmallest = 1e-35f;  // a probability whose share is no 0
+constexpr int kRefinedLink = 2;      // log h = -max(0, 1 - margin)^2
 
 }  // namespace
 
@@ -91,11 +92,13 @@ void NomineeSearch::nominate(TreeSearch& tree, const CsrView& X, const float* ro
     for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j)
       of_row_[i].push_back({labels_[j], -1, probabilities_[j] * share, 0.0f});
     if (!may_miss()) continue;
-    const float missed = std::exp(missed_[size_t(rows_[i])]) * share;
+    // What is too small for a float is a nominee all the same.
+    const float log_missed = missed_[size_t(rows_[i])];
+    const float missed = log_missed == kNever ? 0.0f : std::max(std::exp(log_missed), kSmallest) * share;
     most_of_others_[i] += missed;
     for (size_t j = size_t(rows_[i]) * k, end = j + k; j < end && labels_[j] >= 0; ++j) {
       const float own = probabilities_[j] * share;
-      doubts_[i].push_back({labels_[j], own < missed ? 0.0f : own, own - missed});  // beside what others may have
+      doubts_[i].push_back({labels_[j], own <= missed ? 0.0f : own, own - missed});  // beside what others may have
     }
   }
 }
