@@ -140,7 +140,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     )
     for panel in panels:
         panel.grid(alpha=0.3)
-        panel.legend(frameon=False, fontsize=7)
+    panels[0].legend(frameon=False, fontsize=7)
+    panels[2].legend(fontsize=7, loc="upper right")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
