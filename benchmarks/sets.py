@@ -35,11 +35,6 @@ DRAWN = ("fixed recall", "curve")
 Doubles = npt.NDArray[np.float64]
 
 
-def rows_of(top: TopK, rows: npt.NDArray[Any]) -> TopK:
-    """Return the answers for some rows."""
-    return TopK(*(getattr(top, name)[rows] for name in ("labels", "scores", "probabilities", "evaluations")))
-
-
 def hit_shares(top: TopK, Y: sp.csr_array) -> Doubles:
     """Return what each returned label adds to the recall of its row, [rows, k]."""
     shares = np.zeros(top.labels.shape)
@@ -52,7 +47,7 @@ def one_split(
     top: TopK, Y: sp.csr_array, shares: Doubles, chosen: npt.NDArray[Any], rest: npt.NDArray[Any]
 ) -> list[dict[str, Any]]:
     """Fit on some rows; judge the sets of each coverage on the others, and as many labels for each."""
-    control = fit_risk(rows_of(top, chosen), Y[chosen], MAX_SIZE)
+    control = fit_risk(top.take(chosen), Y[chosen], MAX_SIZE)
     by_size = shares[rest].cumsum(axis=1)
     fixed = np.append(0.0, by_size.mean(axis=0))
     n_labels = np.diff(Y.indptr)[rest]
@@ -60,7 +55,7 @@ def one_split(
     for coverage in COVERAGES:
         if coverage > control.most:
             continue
-        inside = expected_recall(rows_of(top, rest)) >= np.float32(control.threshold(coverage))
+        inside = expected_recall(top.take(rest)) >= np.float32(control.threshold(coverage))
         size, recall = inside.sum(axis=1), (shares[rest] * inside).sum(axis=1)
         record = {"coverage": coverage, "recall": recall.mean(), "size": size.mean()}
         record |= {"median": np.median(size), "p10": np.quantile(size, 0.1), "p90": np.quantile(size, 0.9)}

@@ -19,7 +19,14 @@ ROWS: dict[str, dict[str, Any]] = {
     "fish": {"b": 0.2, "group": "food"},
     "law": {"allowed": False},
 }
-TABLE = "tag,a,b,allowed,group,quota\n*,,-0.1,,,\noil,3,-0.5,,food,2\nwheat,2,,,food,\nfish,,0.2,,food,\nlaw,,,no,,\n"  # noqa: E501
+TABLE = """\
+tag,a,b,allowed,group,quota
+*,,-0.1,,,
+oil,3,-0.5,,food,2
+wheat,2,,,food,
+fish,,0.2,,food,
+law,,,no,,
+"""
 LABELS = "label\ta\tb\tallowed\n*\t1\t-0.2\t\n0\t3\t-1\t\n1\t\t\tno\n8\t1\t0.5\t\n"
 
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from longleaf._validation import check_count
 from longleaf.estimator import LabelEstimator
 from longleaf.objectives.measures import Doubles
-from longleaf.objectives.rows import Counts, Ints, RowSet
+from longleaf.objectives.rows import Counts, RowSet
 from longleaf.search.top_k import TopK
 from longleaf.search.utility import Utility
 
@@ -98,7 +97,7 @@ class Mixture:
         order = np.argsort(drawn, kind="stable")
         used = np.unique(drawn)
         found = [rows.search(k, self.utilities[one], np.flatnonzero(drawn == one)) for one in used]
-        return _reordered(TopK.concatenate(found), np.argsort(order))
+        return TopK.concatenate(found).take(np.argsort(order))
 
     def __repr__(self) -> str:
         return f"Mixture({len(self.weights)} utilities, k={self.k})"
@@ -151,16 +150,4 @@ def one_step(rows: RowSet, top: TopK, counts: Counts, random_state: np.random.Ra
     found = rows.search(top.labels.shape[1], steepest(counts))
     share = best_share(counts, Counts.of(counts.measure, found, counts.positives))
     drawn = random_state.random_sample(rows.n_rows) < share
-    return _reordered(TopK.concatenate([top, found]), np.arange(rows.n_rows) + rows.n_rows * drawn)
-
-
-def _reordered(top: TopK, order: Ints) -> TopK:
-    columns: tuple[npt.NDArray[Any], ...] = (
-        top.labels,
-        top.scores,
-        top.probabilities,
-        top.evaluations,
-        top.exact,
-        top.gap,
-    )
-    return TopK(*(column[order] for column in columns))
+    return TopK.concatenate([top, found]).take(np.arange(rows.n_rows) + rows.n_rows * drawn)

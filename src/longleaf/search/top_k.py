@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 import numpy as np
@@ -24,6 +24,8 @@ LARGEST_GAIN = 1e38
 """A score must fit a 32-bit float."""
 NONE = np.zeros(0, np.float32)
 """No gains, no bounds, no thresholds, as native code reads it."""
+EXACT = np.zeros(0, bool)
+"""What an answer has of which nothing was said: every row is exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +57,14 @@ class TopK:
     scores: Floats
     probabilities: Floats
     evaluations: npt.NDArray[np.int64]
-    exact: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
-    gap: Floats = None  # type: ignore[assignment]
+    exact: npt.NDArray[np.bool_] = field(default_factory=lambda: EXACT)
+    gap: Floats = field(default_factory=lambda: NONE)
 
     def __post_init__(self) -> None:
         """Fill in that the answer is exact, unless a search says otherwise."""
-        if self.exact is None:
+        if self.exact is EXACT:
             object.__setattr__(self, "exact", np.ones(len(self.labels), bool))
-        if self.gap is None:
+        if self.gap is NONE:
             object.__setattr__(self, "gap", np.zeros(len(self.labels), np.float32))
 
     @classmethod
@@ -101,6 +103,11 @@ class TopK:
     def concatenate(cls, blocks: Sequence[TopK]) -> TopK:
         """Join the answers for consecutive blocks of rows."""
         return cls(*(np.concatenate([getattr(one, f.name) for one in blocks]) for f in fields(cls)))
+
+    def take(self, rows: npt.ArrayLike) -> TopK:
+        """Return the answers for some rows, in the order of their numbers here."""
+        chosen = np.asarray(rows)
+        return TopK(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     def to_frame(self, classes: npt.ArrayLike | None = None, ids: Iterable[Any] | None = None) -> Any:
         """Return a pandas DataFrame with a line per label; requires the extra ``pandas``.
