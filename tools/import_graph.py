@@ -35,7 +35,7 @@ LEVELS = (
     ("search",),
     ("weights",),
     ("trees",),
-    ("propensity",),
+    ("propensity", "encoders"),
     ("metrics", "io", "split"),
     ("_validation",),
     ("_core",),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from longleaf import metrics, propensity
+from longleaf import encoders, metrics, propensity
 from longleaf._validation import DataError, ModelError
 from longleaf.baselines.pfastrexml import PfastreXML
 from longleaf.baselines.proxml import ProXML
@@ -59,6 +59,7 @@ __all__ = [
     "TopK",
     "Tuning",
     "Utility",
+    "encoders",
     "import_model",
     "inverse_propensity",
     "load",
