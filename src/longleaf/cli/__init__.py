@@ -9,13 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-import typer.core
 
 from longleaf import __version__, _core
-from longleaf.cli import _console
+from longleaf.cli import _console, encoder
+from longleaf.cli._commands import Command, Group
 from longleaf.cli.calibrate import calibrate
 from longleaf.cli.compare import compare
 from longleaf.cli.convert import convert
@@ -38,25 +38,7 @@ DONE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 """Exit status; 130 is what shells expect after Ctrl-C, and 143 after SIGTERM."""
 
 
-def _with_plain_flags(parameters: list[Any]) -> list[Any]:
-    """Show flags in the help as they are typed, without a type for the value that they do not take."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    return parameters
-
-
-class _Command(typer.core.TyperCommand):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
-
-
-class _Group(typer.core.TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
-
-
-app = typer.Typer(name="longleaf", cls=_Group, no_args_is_help=True, add_completion=False)
+app = typer.Typer(name="longleaf", cls=Group, no_args_is_help=True, add_completion=False)
 for command in (
     demo,
     train,
@@ -75,8 +57,9 @@ for command in (
     convert,
     plan,
 ):
-    app.command(cls=_Command)(command)
-app.command("import", cls=_Command)(import_)
+    app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_)
+app.add_typer(encoder.app)
 
 
 def _print_version(requested: bool) -> None:

@@ -104,18 +104,29 @@ class EmbeddingCache:
             logger.warning("%s cannot be %s (%s); embeddings are not kept there.", self.path, done, reason)
 
 
+class _NoCache:
+    """Keeps nothing."""
+
+    def read(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Vectors]]:
+        return iter(())
+
+    def write(self, keys: Sequence[bytes], vectors: Vectors) -> None:
+        pass
+
+
 class CachedEncoder(Encoder):
     """An encoder whose embeddings are kept on disk; equal texts are embedded once.
 
     Parameters
     ----------
     encoder : Encoder
+        Nothing is kept for a function without an attribute ``fingerprint``.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
-        self.name, self.max_tokens = encoder.name, encoder.max_tokens
-        self._cache: EmbeddingCache | None = None
+        self.name, self.max_tokens, self.keeps = encoder.name, encoder.max_tokens, encoder.keeps
+        self._cache: EmbeddingCache | _NoCache | None = None
 
     @property
     def dimensions(self) -> int:  # noqa: D102
@@ -149,11 +160,11 @@ class CachedEncoder(Encoder):
             cache.write(some, found)
         return vectors if len(distinct) == len(texts) else vectors[[row[key] for key in keys]]
 
-    def _opened(self) -> EmbeddingCache:
+    def _opened(self) -> EmbeddingCache | _NoCache:
         """Return the cache; it stays the same, so that what is wrong with it is reported once."""
-        path = embeddings_folder() / f"{self.fingerprint}{SUFFIX}"
-        if self._cache is None or self._cache.path != path:
-            self._cache = EmbeddingCache(path, self.dimensions)
+        if self._cache is None:
+            path = embeddings_folder() / f"{self.fingerprint}{SUFFIX}"
+            self._cache = EmbeddingCache(path, self.dimensions) if self.keeps else _NoCache()
         return self._cache
 
 

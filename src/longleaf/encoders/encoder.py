@@ -25,10 +25,13 @@ class Encoder(ABC):
         What the encoder is called in messages.
     max_tokens : int or None
         Longer texts are cut to this many tokens; None if there is no limit or it is unknown.
+    keeps : bool
+        Whether the fingerprint changes whenever embeddings do, so that they can be kept on disk.
     """
 
     name: str
     max_tokens: int | None
+    keeps: bool = True
 
     @property
     @abstractmethod

@@ -22,13 +22,15 @@ class FunctionEncoder(Encoder):
     ----------
     function : callable
         The embedding of a text should not depend on the other texts. Its optional attribute ``fingerprint``
-        (str) should change whenever embeddings do; without it, the function's qualified name is used.
+        (str) should change whenever embeddings do; without it, the function's qualified name stands for it,
+        and `cached` keeps nothing on disk, as a function may change and keep its name.
     """
 
     max_tokens = None
 
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
-        self._function = function
+        self._function: Any = function
+        self.keeps = isinstance(getattr(function, "fingerprint", None), str)
         kind = type(function)
         own = getattr(function, "__qualname__", None)
         module = getattr(function, "__module__", None) if own else kind.__module__
@@ -41,8 +43,8 @@ class FunctionEncoder(Encoder):
 
     @property
     def fingerprint(self) -> str:  # noqa: D102
-        own = getattr(self._function, "fingerprint", None)
-        return hashlib.sha256(f"function {own or self.name}".encode()).hexdigest()
+        own = self._function.fingerprint if self.keeps else self.name
+        return hashlib.sha256(f"function {own}".encode()).hexdigest()
 
     def _embed(self, texts: list[str], threads: int, progress: Progress) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), np.float32)

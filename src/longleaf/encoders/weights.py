@@ -112,7 +112,8 @@ class BertWeights:
         """Embeddings of positions [n_positions, dimensions], with that of the only token type added."""
         table = self._tensor("embeddings.position_embeddings.weight", None, self.dimensions)
         kind = self._tensor("embeddings.token_type_embeddings.weight", None, self.dimensions)
-        return np.add(table[self._first_position :], kind[0])
+        shifted: Array = table[self._first_position :] + kind[0]
+        return shifted
 
     @property
     def n_positions(self) -> int:
