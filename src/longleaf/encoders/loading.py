@@ -58,7 +58,7 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
         if max_tokens is not None:
             raise ValueError(f"max_tokens needs a model to load; got {max_tokens!r} for {source!r:.80}.")
         return source if isinstance(source, Encoder) else FunctionEncoder(source)
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or source == "":
         raise ValueError(f"encoder must be {POSSIBLE}; got {source!r:.80}.")
     path = Path(source)
     if source == MINILM:

@@ -27,5 +27,5 @@ def _quantize(
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Scale each row or column so that its largest absolute value becomes ``largest``."""
     scales = np.abs(matrix).max(axis, keepdims=True) / np.float32(largest)
-    scales[scales == 0] = 1.0
+    scales[scales < np.finfo(np.float32).tiny] = 1.0  # so that all zeros stay zeros
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)

@@ -188,6 +188,8 @@ class BertWeights:
             wanted = " x ".join("any" if size is None else str(size) for size in shape)
             got = " x ".join(map(str, found.shape))
             raise ModelError(f"{self.path}: {full} must be {wanted}, as in config.json; got {got}.")
+        if not np.isfinite(found).all():
+            raise ModelError(f"{self.path}: {full} must be finite; it has NaN or infinity.")
         return found
 
 
