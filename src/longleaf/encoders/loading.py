@@ -63,7 +63,7 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
     path = Path(source)
     if source == MINILM:
         needed("onnxruntime", f"encoder {MINILM!r}")
-        return _from_folder(_minilm(), MINILM, max_tokens)
+        return _from_folder(minilm_folder(), MINILM, max_tokens)
     if path.is_dir():
         return _from_folder(path, base_name(path), max_tokens)
     if path.suffix == ".onnx":
@@ -75,7 +75,7 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
     raise ValueError(f"encoder must be {POSSIBLE}; got {str(source)!r:.80}, which does not exist.")
 
 
-def _minilm() -> Path:
+def minilm_folder() -> Path:
     """Return the folder of the packaged model; its package is not imported, as it would import torch."""
     found = importlib.util.find_spec(MINILM_MODULE)
     if found is None or not found.submodule_search_locations:

@@ -1,0 +1,1 @@
+"""What sentence encoders cost, and what they are worth."""
