@@ -1,5 +1,7 @@
 """What every encoder promises: the same bits for the same text, whatever else there is."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -102,6 +104,10 @@ def test_what_is_no_sequence_of_strings_is_refused(encoder, texts, sentence):
 def test_threads_are_checked(encoder):
     with pytest.raises(ValueError, match="threads must be a whole number other than 0, or None; got 0"):
         encoder.embed(["a"], threads=0)
+
+
+def test_a_copy_is_the_encoder_itself(encoder):
+    assert copy.deepcopy({"encoder": encoder})["encoder"] is encoder
 
 
 def test_zeros_stay_zeros():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,10 @@ class Encoder(ABC):
             "max_tokens": self.max_tokens,
             "fingerprint": self.fingerprint,
         }
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the encoder itself, which never changes; scikit-learn's `clone` copies parameters."""
+        return self
 
     def __repr__(self) -> str:
         return f"<encoder {self.name}>"

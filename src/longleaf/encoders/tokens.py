@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ class Tokens:
     """
 
     def __init__(self, path: Path, max_tokens: int, prompt: str, lowercase: bool) -> None:
-        self._tokenizer = needed("tokenizers", "An encoder").Tokenizer.from_str(_content(path))
+        self._tokenizer = _read(path)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
         self._characters = max_tokens * LONGEST_TOKEN
@@ -45,14 +46,12 @@ class Tokens:
         return np.array(self._tokenizer.encode(whole).ids, np.int64)
 
 
-def _content(path: Path) -> str:
-    """Return a tokenizer's file if it is one; the library's own message names no file."""
+def _read(path: Path) -> Any:
+    """Return the tokenizer of a file; the library's own messages name no file."""
     tokenizer = needed("tokenizers", "An encoder").Tokenizer
     try:
-        content = path.read_text("utf-8")
-        tokenizer.from_str(content)
+        return tokenizer.from_str(path.read_text("utf-8"))
     except FileNotFoundError:
         raise ModelError(f"{path} must exist, as the tokenizer of the encoder; it does not.") from None
     except Exception as error:  # the library raises plain Exceptions
         raise ModelError(f"{path} cannot be read as a tokenizer: {' '.join(str(error).split())}.") from None
-    return content
