@@ -21,7 +21,7 @@ LEVELS = (
     ("server", "report", "distributed", "client"),
     ("tuning", "importing", "models", "planning", "store"),
     ("tagger", "objectives"),
-    ("suggest", "_tagger_files"),
+    ("suggest", "_tagger_files", "reading"),
     ("fusion",),
     ("explain", "baselines"),
     ("plt", "br"),

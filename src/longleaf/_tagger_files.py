@@ -8,6 +8,7 @@ from typing import Any
 
 from longleaf._validation import ModelError, check_choice
 from longleaf.br import BR
+from longleaf.encoders.components import Components
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex
 from longleaf.fusion.fusion import Fusion
@@ -24,6 +25,7 @@ from longleaf.io._strings import Arrays, packed, unpacked
 from longleaf.io.storage import Folder
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
+from longleaf.text.meaning import Meaning
 from longleaf.text.tags import Objects, as_objects
 from longleaf.text.vectorizer import TextVectorizer
 
@@ -38,6 +40,7 @@ def to_arrays(
     fields: Mapping[str, Any],
     records: RecordIndex | None,
     fusion: Fusion | None,
+    meaning: Meaning | None,
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the state of a fitted tagger, with its components nested under their names."""
     if type(vectorizer) is not TextVectorizer:
@@ -56,6 +59,8 @@ def to_arrays(
         arrays |= {f"records/{name}": array for name, array in records.state().items()}
     if fusion is not None:
         arrays |= {f"fusion/{name}": array for name, array in fusion.state().items()}
+    if meaning is not None:
+        arrays |= {f"encoder/{name}": array for name, array in meaning.components.state().items()}
     if names is not None:
         arrays |= {f"names/{name}": array for name, array in TagNames.of(names).to_arrays().items()}
     meta = {
@@ -63,6 +68,8 @@ def to_arrays(
         "vectorizer": vectorizer_meta,
         "fields": dict(fields),
     }
+    if meaning is not None:
+        meta["encoder"] = meaning.meta()
     return check_saved(meta, SCHEMA), arrays
 
 
@@ -81,7 +88,12 @@ SCHEMA = Object(
             },
             closed=True,
         ),
-    }
+    },
+    optional={
+        "encoder": Object(
+            {"name": check_string, "fingerprint": check_string, "source": Optional(check_string)}, closed=True
+        )
+    },
 )
 """The schema of a tagger in ``model.json``; its estimator and vectorizer check their own fields."""
 
@@ -97,9 +109,11 @@ def from_folder(folder: Folder) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise ModelError(f"its vectorizer is damaged: {error}") from None
     tags = unpacked(folder.arrays, "tags")
-    if len(tags) != estimator.n_labels_ or vectorizer.idf_.size != estimator.n_features_in_:
+    meaning = _meaning(folder)
+    n_columns = vectorizer.idf_.size + (0 if meaning is None else meaning.n_columns)
+    if len(tags) != estimator.n_labels_ or n_columns != estimator.n_features_in_:
         raise ModelError(
-            f"its estimator must have {len(tags)} labels and {vectorizer.idf_.size} features, as tags and "
+            f"its estimator must have {len(tags)} labels and {n_columns} features, as tags and "
             f"vectorizer have; got {estimator.n_labels_} and {estimator.n_features_in_}."
         )
     records = _records(folder, estimator)
@@ -116,7 +130,19 @@ def from_folder(folder: Folder) -> dict[str, Any]:
         "keep_records": records is not None,
         "records_": records,
         "fusion_": _fusion(folder, estimator),
+        "meaning_": meaning,
     }
+
+
+def _meaning(folder: Folder) -> Meaning | None:
+    """Return the columns of the encoder, if the model was trained with one; the encoder is loaded later."""
+    if "encoder" not in folder.meta:
+        return None
+    arrays = folder.part("encoder")
+    try:
+        return Meaning.from_state(folder.meta["encoder"], Components.from_state(arrays))
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"its encoder is damaged: {error}") from None
 
 
 def _fusion(folder: Folder, estimator: LabelEstimator) -> Fusion | None:

@@ -7,6 +7,7 @@ import os
 from longleaf._validation import ModelError
 from longleaf.baselines.proxml import ProXML
 from longleaf.br import BR
+from longleaf.encoders.loading import Source
 from longleaf.estimator import LabelEstimator
 from longleaf.io.storage import load_folder
 from longleaf.plt import PLT
@@ -17,7 +18,9 @@ KINDS: dict[str, type[LabelEstimator] | type[Tagger]] = {
 }
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimator | Tagger:
+def load(
+    path: str | os.PathLike[str], *, verify: bool = False, encoder: Source | None = None
+) -> LabelEstimator | Tagger:
     """Load a saved model; its arrays are memory-mapped, and nothing is ever unpickled.
 
     Parameters
@@ -27,6 +30,9 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimato
     verify : bool
         Whether to check every byte, and the contents of the weights and the vocabulary; sizes, format,
         settings and the structure of the trees are always checked.
+    encoder : str, path, callable or Encoder, optional
+        The encoder that the model was trained with, if it is a function or has moved; another one is
+        refused. By default it is loaded when it is first used, from where it was or from beside the model.
 
     Raises
     ------
@@ -44,6 +50,12 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> LabelEstimato
             _verify(model)
     except ValueError as error:
         raise ModelError(f"{os.fspath(path)} is not a complete model: {error}") from error
+    if isinstance(model, Tagger) and model.meaning_ is not None:
+        model.meaning_ = (
+            model.meaning_.near(path) if encoder is None else model.meaning_.with_encoder(encoder)
+        )
+    elif encoder is not None:
+        raise ValueError(f"encoder must be omitted: {os.fspath(path)} was trained without one.")
     return model
 
 

@@ -7,6 +7,7 @@ answers queries for any number of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -38,6 +39,7 @@ from longleaf.search.top_k import (
 )
 from longleaf.search.utility import LARGEST_UTILITY, Bools, Floats, Utility
 from longleaf.text.fields import Text, field_texts, joined_text
+from longleaf.text.meaning import EmbeddingPass, Meaning, without_each_word
 from longleaf.text.tags import TagIndex, quoted, ready_texts
 from longleaf.text.utilities import UtilityRows, utility_of
 from longleaf.training.params import MOST_K
@@ -166,6 +168,8 @@ class Suggester:
         The training records, as evidence for explanations.
     fusion : Fusion, optional
         What the names of tags add to the trees, if the model was trained with names.
+    meaning : Meaning, optional
+        The columns of an encoder, if the model was trained with one.
     """
 
     def __init__(
@@ -175,12 +179,14 @@ class Suggester:
         vectorizer: Any = None,
         records: RecordIndex | None = None,
         fusion: Fusion | None = None,
+        meaning: Meaning | None = None,
     ) -> None:
         self.model = model
         self.tags = TagIndex(map(str, range(model.n_labels_))) if tags is None else tags
         self.vectorizer = vectorizer
         self.records = records
         self.fusion = fusion
+        self.meaning = meaning
 
     @property
     def fields(self) -> list[str]:
@@ -189,8 +195,13 @@ class Suggester:
 
     def matrix(self, texts: Iterable[Text]) -> Any:
         """Turn texts or records into features."""
-        X = self.vectorizer.transform(ready_texts(texts, self.vectorizer))
-        return X if sp.issparse(X) else np.asarray(X)
+        texts = ready_texts(texts, self.vectorizer)
+        if self.meaning is None:
+            X = self.vectorizer.transform(texts)
+            return X if sp.issparse(X) else np.asarray(X)
+        reading = EmbeddingPass(self.meaning.encoder(), self.model.n_jobs)
+        X = self.vectorizer.transform(ready_texts(reading.through(texts, self.fields), self.vectorizer))
+        return self.meaning.joined(X, reading.embeddings())
 
     def rows(self, texts: Iterable[Text]) -> Any:
         """Turn texts or records into rows to be searched: their features, and the names found in them."""
@@ -340,7 +351,7 @@ class Suggester:
             answers[row].append(Suggestion(tag, self.tags.name(tag), score, probability, words))
         return answers
 
-    def explain(self, X: Any, row: int, label: int, text: Text) -> Explanation:
+    def explain(self, X: Any, row: int, label: int, text: Text, meaning_by_word: bool = False) -> Explanation:
         """Say what each word of a row's text added to the log probability of a label.
 
         Parameters
@@ -349,6 +360,8 @@ class Suggester:
         row, label : int
         text : str
             The text that the row was made of.
+        meaning_by_word : bool
+            Whether to divide what the text's meaning added among its words.
 
         Returns
         -------
@@ -356,6 +369,10 @@ class Suggester:
             With similar training records, if they are kept.
         """
         found = self.explain_words(X, row, label, text)
+        if meaning_by_word:
+            if self.meaning is None:
+                raise ValueError("meaning_by_word needs a model with an encoder; this one has none.")
+            found = self._meaning_by_word(X, row, label, text, found)
         return replace(found, records=self.similar(features_of(X)[[row]], label))
 
     def explain_words(self, X: Any, row: int, label: int, text: Text) -> Explanation:
@@ -363,8 +380,37 @@ class Suggester:
         tag = self.tags.tags[label]
         found, value = self.explain_features(X, row, label)
         match = None if value is None else self._name_match(text, label, value)
-        words = in_words(found, tag, self.tags.name(tag), self.vectorizer, joined_text(text))
+        words = self.in_words(found, tag, joined_text(text))
         return replace(words, match=match)
+
+    def in_words(self, found: RowExplanation, tag: str, text: str) -> Explanation:
+        """Return an explanation of features in words of a text."""
+        return in_words(found, tag, self.tags.name(tag), self.vectorizer, text, self.n_words)
+
+    @property
+    def n_words(self) -> int | None:
+        """The number of columns before those of meaning; None if there are none of meaning."""
+        return None if self.meaning is None else self.model.n_features_in_ - self.meaning.n_columns
+
+    def _meaning_by_word(self, X: Any, row: int, label: int, text: Text, found: Explanation) -> Explanation:
+        """Divide what the meaning added: a word's share is what goes when the word is taken out."""
+        assert self.meaning is not None
+        assert self.n_words is not None
+        words, without = without_each_word(text, self.fields)
+        if not words:
+            return found
+        features, _ = self.explain_features(X, row, label)
+        of_meaning = features.features >= self.n_words
+        columns, added = features.features[of_meaning], features.contributions[of_meaning]
+        now = sp.csr_array(features_of(X)[[row]])[:, columns].toarray()[0]
+        rate = np.divide(added, now, out=np.zeros_like(added), where=now != 0)
+        changed = sp.csr_array(self.matrix(without))[:, columns].toarray()
+        shares = (now - changed) @ rate
+        sums = dict(found.contributions)
+        for word, share in zip(words, shares.tolist(), strict=True):
+            sums[word] = sums.get(word, 0.0) + share
+        contributions = sorted(sums.items(), key=lambda pair: -abs(pair[1]))
+        return replace(found, contributions=contributions, meaning=(found.meaning or 0.0) - math.fsum(shares))
 
     def explain_features(self, X: Any, row: int, label: int) -> tuple[RowExplanation, float | None]:
         """Return what each feature added, and what a name in the text added; None if there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,20 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from longleaf import _tagger_files as files
 from longleaf._validation import check_choice, check_count
 from longleaf.conformal import MAX_SIZE
+from longleaf.encoders.components import DEFAULT_DIMENSIONS, DEFAULT_WEIGHT
+from longleaf.encoders.loading import Source as EncoderSource
+from longleaf.encoders.loading import load as load_encoder
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.records import RecordIndex, SimilarRecord
 from longleaf.explain.titles import RecordNotes
 from longleaf.explain.words import Explanation
 from longleaf.fusion.fusion import Fusion
-from longleaf.fusion.training import NamedTraining
 from longleaf.io import storage
 from longleaf.io.streams import Source
 from longleaf.io.tables import Record, TableReader
 from longleaf.io.tag_names import TagNames
 from longleaf.plt import PLT
+from longleaf.reading import TaggedRows
 from longleaf.search.utility import Utility
 from longleaf.suggest import Suggester, Suggestions
 from longleaf.text.fields import Text, check_text
+from longleaf.text.meaning import Meaning
 from longleaf.text.tags import (
     Objects,
     TagCollector,
@@ -48,30 +51,6 @@ UNSEEN = ("ignore", "add", "error")
 Progress = Callable[[float], None] | None
 
 
-@dataclass(frozen=True, eq=False)
-class TaggedRows:
-    """Texts and tags as the matrices that a tagger is trained on.
-
-    Attributes
-    ----------
-    X, Y : matrices [rows, features], [rows, tags]
-    classes : array of str objects [tags]
-    vectorizer : transformer
-        Fitted to the texts.
-    notes : RecordNotes
-        What the records are called, if the tagger keeps them.
-    named : NamedTraining or None
-        The names found in the texts, if the tagger learns from names.
-    """
-
-    X: Any
-    Y: sp.csr_array
-    classes: Objects
-    vectorizer: Any
-    notes: RecordNotes
-    named: NamedTraining | None
-
-
 class Tagger(BaseEstimator):  # type: ignore[misc]
     """Strings in, strings out: a vectorizer, and a model of labels behind it.
 
@@ -87,6 +66,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         Names of tags, such as `longleaf.read_names` reads them. A tagger trained with names finds them in
         texts, learns from them, and suggests also tags of ``names`` that training never saw. This needs a
         `PLT` and a `TextVectorizer`; others only display names. Set after `fit`, names are only displayed.
+    encoder : str, path, callable or Encoder, optional
+        Adds what texts mean to their words: a sentence encoder as `longleaf.encoders.load` finds it, such as
+        ``"minilm"``. Embeddings of training texts are kept on disk, so that training again is fast.
+    encoder_weight : float
+        The length of the columns that embeddings become, beside words of length 1.
+    encoder_dimensions : int
+        The number of these columns, the principal components of the embeddings.
     keep_records : bool
         Whether to keep the training records, as evidence for explanations: of each its id, the beginning of
         its title or text and its 64 strongest words, which are saved with the model.
@@ -101,6 +87,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         The fields of the table that it was trained on, as `longleaf.io.tables.read_table` takes them.
     fusion_ : Fusion or None
         What the names of tags add to the trees; None if there were none, or fewer than 500 rows.
+    meaning_ : Meaning or None
+        The fitted columns of the encoder; None if there is none.
     records_ : RecordIndex or None
         The training records, if they are kept; None may be assigned to drop them.
 
@@ -121,6 +109,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     classes_: Objects
     fields_: dict[str, Any]
     fusion_: Fusion | None = None
+    meaning_: Meaning | None = None
     records_: RecordIndex | None = None
 
     def __init__(
@@ -129,10 +118,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         vectorizer: Any = None,
         names: Mapping[str, str] | None = None,
         keep_records: bool = False,
+        *,
+        encoder: EncoderSource | None = None,
+        encoder_weight: float = DEFAULT_WEIGHT,
+        encoder_dimensions: int = DEFAULT_DIMENSIONS,
     ) -> None:
         self.estimator = estimator
         self.vectorizer = vectorizer
         self.names = names
+        self.encoder = encoder
+        self.encoder_weight = encoder_weight
+        self.encoder_dimensions = encoder_dimensions
         self.keep_records = keep_records
 
     def set_params(self, **params: Any) -> Self:
@@ -201,20 +197,20 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         return self._read(collector.texts(notes.records(records)), collector, notes)
 
     def _read(self, texts: Iterable[Text], collector: TagCollector, notes: RecordNotes) -> TaggedRows:
-        """Fit the vectorizer to texts, whose tags have been collected when the last one was read."""
+        """Read texts as matrices; their tags have been collected when the last one was read."""
         estimator, names = self._unfitted(), None if self.names is None else TagNames.of(self.names)
         vectorizer = _default_vectorizer(estimator) if self.vectorizer is None else clone(self.vectorizer)
-        texts = notes.texts(ready_texts(texts, vectorizer))
-        named: NamedTraining | None = None
-        if names and isinstance(estimator, PLT) and isinstance(vectorizer, TextVectorizer):
-            fields, texts = vectorizer.settle_fields(texts)
-            named = NamedTraining(names, list(fields), estimator.n_jobs)
-            texts = named.through(texts)
-        X = vectorizer.fit_transform(texts)
-        classes, Y = collector.sorted_indicator()
-        if X.shape[0] != Y.shape[0]:
-            raise ValueError(f"texts and tags must have the same length; got {X.shape[0]} and {Y.shape[0]}.")
-        return TaggedRows(X, Y, classes, vectorizer, notes, named)
+        learns_names = isinstance(estimator, PLT) and isinstance(vectorizer, TextVectorizer)
+        return TaggedRows.read(
+            texts,
+            collector,
+            notes,
+            vectorizer,
+            names=names if names and learns_names else None,
+            encoder=None if self.encoder is None else load_encoder(self.encoder),
+            columns=(self.encoder_weight, self.encoder_dimensions),
+            n_jobs=estimator.n_jobs,
+        )
 
     def _train(self, rows: TaggedRows, options: dict[str, Any]) -> Self:
         """Train the estimator with these options of its `fit`."""
@@ -223,9 +219,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             self.estimator_, self.fusion_ = estimator.fit(X, Y, **options), None
         else:
             tags, Y = rows.named.with_unseen(classes, Y)
-            self.fusion_ = rows.named.fit(estimator, rows.vectorizer, X, Y, tags, options)
+            self.fusion_ = rows.named.fit(estimator, rows.rows_of, X, Y, tags, options)
             self.estimator_, classes = estimator, as_objects(tags)
         self.vectorizer_, self.classes_, self.fields_ = rows.vectorizer, classes, {}
+        self.meaning_ = rows.meaning
         self.records_ = rows.notes.index(X, Y)
         self._fuse()
         return self
@@ -393,7 +390,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         kept = list(ready_texts(texts, self.vectorizer_)) if explain else ()
         return suggester.suggest(self._rows(kept if explain else texts), query, kept)
 
-    def explain(self, text: Text, tag: str) -> Explanation:
+    def explain(self, text: Text, tag: str, *, meaning_by_word: bool = False) -> Explanation:
         """Say what each word of a text added to the log probability of a tag.
 
         The rule is that of `longleaf.explain`: integrated gradients from the empty text, complete.
@@ -403,11 +400,16 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         text : str or mapping
         tag : str
             Any tag of `classes_`, or its readable name.
+        meaning_by_word : bool
+            Whether to divide what the text's meaning added among its words, instead of one number for all:
+            each word gets what is lost when it is taken out. The text is embedded once per word.
         """
         check_text(text)
         check_is_fitted(self)
         suggester = self._suggester
-        return suggester.explain(self._rows([text]), 0, suggester.tags.number(tag), text)
+        return suggester.explain(
+            self._rows([text]), 0, suggester.tags.number(tag), text, meaning_by_word=meaning_by_word
+        )
 
     def similar(self, text: Text, tag: str, n: int = 3) -> tuple[SimilarRecord, ...]:
         """Return the training records that carry a tag and are most similar to a text.
@@ -489,7 +491,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         components = (
             *(self.estimator_, self.vectorizer_, self.classes_, self.names),
-            *(self.fields_, self.records_, self.fusion_),
+            *(self.fields_, self.records_, self.fusion_, self.meaning_),
         )
         storage.save_folder(path, self.kind, *files.to_arrays(*components), force)
 
@@ -698,7 +700,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         tags: TagIndex | None = self.__dict__.get("_tags")
         if tags is None or tags.tags is not self.classes_ or tags.names is not self.names:
             tags = self.__dict__["_tags"] = TagIndex(self.classes_, self.names)
-        return Suggester(self.estimator_, tags, self.vectorizer_, self.records_, self.fusion_)
+        return Suggester(self.estimator_, tags, self.vectorizer_, self.records_, self.fusion_, self.meaning_)
 
     def _matrix(self, texts: Iterable[Text]) -> Any:
         return self._suggester.matrix(texts)

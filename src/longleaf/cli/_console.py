@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -19,12 +20,23 @@ PLAIN_WIDTH = 100
 """Width of tables in columns when the output is not a terminal."""
 
 
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a progress bar on standard error if it is a terminal.
+class Bar:
+    """A progress bar, called with the share of the work that is done."""
 
-    Yields the function to call with the share of the work that is done, or None without a terminal.
-    """
+    def __init__(self, update: Callable[..., None], what: str) -> None:
+        self._update, self._what = update, what
+
+    def __call__(self, share: float) -> None:
+        self._update(completed=share)
+
+    def say(self, more: str) -> None:
+        """Add something to what is shown before the bar."""
+        self._update(description=f"{self._what}, {more}")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Bar | None]:
+    """Show a progress bar on standard error if it is a terminal; yield it, or None without a terminal."""
     if not is_terminal(sys.stderr):
         yield None
         return
@@ -34,7 +46,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
+        yield Bar(partial(progress.update, task), what)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ OPTIONS = {
     "threshold": "--threshold",
     "tree": "--tree",
     "fields": "--field",
+    "encoder_weight": "--encoder-weight",
 }
 
 

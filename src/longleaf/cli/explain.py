@@ -148,6 +148,9 @@ def _in_brief(found: Explanation, score: str | None) -> Text:
         side = "supports it" if found.match.value > 0 else "counts against it"
         brief.append(f"\n  name         {_printable(found.match.sentence)}, which {side}: ")
         brief.append(f"{found.match.value:+.2f}", style="green" if found.match.value > 0 else "red")
+    if found.meaning is not None:
+        brief.append("\n  meaning      ")
+        brief.append(f"{found.meaning:+.2f}", style="green" if found.meaning > 0 else "red")
     against = [(word, value) for word, value in found.contributions if value < 0]
     for heading, words, style in (
         ("for", list(found.words_for), "green"),

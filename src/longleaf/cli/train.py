@@ -13,6 +13,7 @@ from longleaf.br import BR
 from longleaf.cli import _console
 from longleaf.cli._cluster import connected
 from longleaf.cli._data import check_new_model
+from longleaf.cli._encoder import EncoderOptions, encoder_options
 from longleaf.cli._estimator import Kind, KindOption, PresetOption, make_estimator, tree_settings
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
@@ -44,7 +45,7 @@ from longleaf.tagger import Tagger
 from longleaf.training.checkpoint import check_checkpoint
 
 
-@takes(settings=tree_settings, names=name_file, texts=text_options)
+@takes(settings=tree_settings, names=name_file, texts=text_options, encoder=encoder_options)
 def train(
     data: DataPath,
     out: ModelOut,
@@ -66,6 +67,7 @@ def train(
     model: KindOption = Kind.plt,
     names: NameFile | None,
     texts: TextOptions,
+    encoder: EncoderOptions,
     keep_records: Annotated[
         bool,
         typer.Option(
@@ -113,7 +115,7 @@ def train(
         check_checkpoint(checkpoint)
     store = load_store(data) if is_store(data) else None
     named = {} if store is not None and store.tags is not None else given(names=names)
-    about_texts = texts.given | named | ({"keep-records": True} if keep_records else {})
+    about_texts = texts.given | encoder.given | named | ({"keep-records": True} if keep_records else {})
     trained: PLT | BR | Tagger
     of_texts = is_table(data, about_texts)
     vocabulary = None if names is None else names.read()
@@ -123,7 +125,7 @@ def train(
             if memory is not None:
                 raise DataError("--memory needs a store or an XMLC file; use longleaf convert for texts.")
             tagger = Tagger(estimator, names=vocabulary, keep_records=keep_records)
-            trained = _train_on_texts(tagger, estimator.n_jobs, data, texts, options)
+            trained = _train_on_texts(tagger, estimator.n_jobs, data, texts, encoder, options)
         else:
             options |= {"memory": memory, "scratch": Path(out).parent}
             trained = _train_on_features(estimator, data, options)
@@ -148,15 +150,23 @@ def _train_on_features(estimator: PLT | BR, path: str, options: dict[str, Any]) 
 
 
 def _train_on_texts(
-    tagger: Tagger, n_jobs: int | None, path: str, texts: TextOptions, where: dict[str, Any]
+    tagger: Tagger,
+    n_jobs: int | None,
+    path: str,
+    texts: TextOptions,
+    encoder: EncoderOptions,
+    where: dict[str, Any],
 ) -> Tagger:
     with open_table(path, texts.fields, strict=texts.strict) as reader:
         tagger.vectorizer = texts.vectorizer(n_jobs, reader)
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:
+            tagger.set_params(**encoder.parameters(progress))
             tagger.fit_records(records, progress=progress, **where)
     tagger.fields_ = reader.fields
     fitted = tagger.estimator_
-    _console.note(f"{fitted.n_features_in_} terms, {fitted.n_labels_} tags")
+    n_terms = len(tagger.vectorizer_.idf_)
+    meaning = "" if tagger.meaning_ is None else f", {tagger.meaning_.n_columns} columns of meaning"
+    _console.note(f"{n_terms} terms{meaning}, {fitted.n_labels_} tags")
     fitted.origin_ |= records.origin() | {"rows": fitted.n_rows_}
     return tagger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +12,7 @@ import typer
 from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._data import STANDARD_INPUT, Data, check_new_model, load_data
+from longleaf.cli._encoder import EncoderOptions, encoder_options
 from longleaf.cli._groups import takes
 from longleaf.cli._names import NameFile, name_file
 from longleaf.cli._tables import DigestedRecords, given, open_table, read_labelled
@@ -19,15 +20,15 @@ from longleaf.cli._texts import TextOptions, text_options
 from longleaf.cli._training import is_table, load_labelled, origin, trained_sentence
 from longleaf.cli._tuning import listed_values, show
 from longleaf.plt import PLT
-from longleaf.tagger import TaggedRows, Tagger
-from longleaf.text.field_rows import field_rows
+from longleaf.reading import TaggedRows
+from longleaf.tagger import Tagger
 from longleaf.text.fields import Text
 from longleaf.text.tags import known_indicator
 from longleaf.tuning.halving import Trial, parse_metric
 from longleaf.tuning.tune import tune as search
 
 
-@takes(space=listed_values, names=name_file, texts=text_options)
+@takes(space=listed_values, names=name_file, texts=text_options, encoder=encoder_options)
 def tune(
     data: _options.DataPath,
     out: Annotated[
@@ -74,14 +75,15 @@ def tune(
     threads: _options.Threads = None,
     names: NameFile | None,
     texts: TextOptions,
+    encoder: EncoderOptions,
     force: _options.ForceModel = False,
     as_json: _options.Json = False,
 ) -> None:
     """Tune the most important settings by successive halving; report the choice and the reasons.
 
-    Of texts with several fields, weights of the fields are tried, too. Names
-    of tags play no role in the choice; the model that is written is trained
-    with them.
+    Of texts with several fields, weights of the fields are tried, too, and
+    with --encoder, weights of the encoder. Names of tags play no role in the
+    choice; the model that is written is trained with them.
     """
     begin = time.perf_counter()
     parse_metric(metric)
@@ -90,9 +92,10 @@ def tune(
     if out is not None:
         check_new_model(out, force)
     estimator = PLT(random_state=seed, n_jobs=-1 if threads is None else threads)
-    if is_table(data, texts.given | given(names=names)):
+    if is_table(data, texts.given | encoder.given | given(names=names)):
         known = None if names is None else names.read()
-        rows = _read_texts(Tagger(estimator, names=known), estimator.n_jobs, data, dev, texts)
+        tagger = Tagger(estimator, names=known, **encoder.parameters(None))
+        rows = _read_texts(tagger, estimator.n_jobs, data, dev, texts)
         if names is not None and known is not None and rows.texts is not None:
             names.note_unused(known, rows.texts.tagged.classes)
     else:
@@ -123,7 +126,7 @@ def tune(
         if rows.texts is None:
             model = found.estimator.fit(rows.train.X, rows.train.Y, progress=progress)
         else:
-            model = rows.texts.train(found.estimator, found.settings.get("fields"), progress)
+            model = rows.texts.train(found.estimator, found.settings, progress)
     model.origin_.update(rows.origin | {"tuning": found.to_dict()})
     model.save(out, force=force)
     _console.note(trained_sentence(out, begin))
@@ -151,14 +154,11 @@ class _Texts:
     def train(
         self,
         estimator: PLT,
-        weights: dict[str, float] | None,
+        settings: dict[str, Any],
         progress: Callable[[float], None] | None,
     ) -> Tagger:
         """Train a tagger with the chosen settings, and with its names."""
-        rows = self.tagged
-        if weights is not None:
-            vectorizer = rows.vectorizer.reweighted(weights)
-            rows = replace(rows, X=vectorizer.transform(self.texts), vectorizer=vectorizer)
+        rows = self.tagged.reweighted(self.texts, settings.get("fields"), settings.get("encoder_weight"))
         trained = self.tagger.set_params(estimator=estimator)._train(rows, {"progress": progress})
         trained.fields_ = self.fields
         return trained
@@ -186,7 +186,7 @@ def _read_texts(tagger: Tagger, n_jobs: int | None, path: str, dev: str | None, 
         records = list(digested)
         rows = tagger._read_records(records)
         contents: list[Text] = [record.content() for record in records]
-        X = field_rows(rows.vectorizer, contents, rows.X)
+        X = rows.by_field(contents)
     about = digested.origin() | {"rows": rows.X.shape[0]}
     dev_rows = None if dev is None else _read_dev(rows, dev, reader.fields, texts.strict)
     return _Rows(
@@ -196,11 +196,8 @@ def _read_texts(tagger: Tagger, n_jobs: int | None, path: str, dev: str | None, 
 
 def _read_dev(rows: TaggedRows, path: str, fields: dict[str, Any], strict: bool) -> Data:
     """Read validation rows; tags that no row of DATA has get columns after the others."""
-    vectorizer = rows.vectorizer
-    names = list(vectorizer.field_weights_)
-    name, X, tags = read_labelled(
-        path, fields, strict, lambda texts: field_rows(vectorizer, list(texts)), names
-    )
+    names = list(rows.vectorizer.field_weights_)
+    name, X, tags = read_labelled(path, fields, strict, rows.others_by_field, names)
     return Data(name, X, known_indicator(tags, rows.classes, "add"))
 
 

@@ -3,16 +3,19 @@
 - `loading` finds an encoder by name, folder or file; `folder` reads what its small files say, and `hub`
   downloads.
 - `encoder` is what they all are; `session` runs a model with ONNX Runtime, `function` calls a function of the
-  user's, and `sentence` uses sentence-transformers for architectures that are not converted here.
+  user's, `column` reads embeddings that records bring with them, and `sentence` uses sentence-transformers
+  for architectures that are not converted here.
 - `weights`, `quantize` and `graph` turn a BERT-like model into int8; `converted` keeps the result.
 - `tokens` and `threads` are what `session` is made of.
+- `components` makes columns of features of embeddings.
 - `cache` keeps embeddings on disk; `places` says where files are kept, `extras` what must be installed.
 
 The libraries of the extra ``encoder`` are imported only when they are used.
 """
 
 from longleaf.encoders.cache import CachedEncoder, cache_size, cached, clear_cache
+from longleaf.encoders.column import Column
 from longleaf.encoders.encoder import Encoder
 from longleaf.encoders.loading import load
 
-__all__ = ["CachedEncoder", "Encoder", "cache_size", "cached", "clear_cache", "load"]
+__all__ = ["CachedEncoder", "Column", "Encoder", "cache_size", "cached", "clear_cache", "load"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -121,11 +121,14 @@ class CachedEncoder(Encoder):
     ----------
     encoder : Encoder
         Nothing is kept for a function without an attribute ``fingerprint``.
+    count : callable, optional
+        Called after each batch with the number of texts that were embedded so far.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder, count: Callable[[int], None] | None = None) -> None:
+        self.encoder, self._count, self._embedded = encoder, count, 0
         self.name, self.max_tokens, self.keeps = encoder.name, encoder.max_tokens, encoder.keeps
+        self.source = encoder.source
         self._cache: EmbeddingCache | _NoCache | None = None
 
     @property
@@ -158,6 +161,9 @@ class CachedEncoder(Encoder):
             found = self.encoder.embed([text[key] for key in some], threads=threads, progress=share)
             vectors[[row[key] for key in some]] = found
             cache.write(some, found)
+            self._embedded += len(some)
+            if self._count is not None:
+                self._count(self._embedded)
         return vectors if len(distinct) == len(texts) else vectors[[row[key] for key in keys]]
 
     def _opened(self) -> EmbeddingCache | _NoCache:

@@ -27,11 +27,14 @@ class Encoder(ABC):
         Longer texts are cut to this many tokens; None if there is no limit or it is unknown.
     keeps : bool
         Whether the fingerprint changes whenever embeddings do, so that they can be kept on disk.
+    source : str or None
+        What `longleaf.encoders.load` made it from, ``None`` for a function.
     """
 
     name: str
     max_tokens: int | None
     keeps: bool = True
+    source: str | None = None
 
     @property
     @abstractmethod

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from longleaf._validation import ModelError, check_count
 from longleaf.encoders import hub
+from longleaf.encoders.column import PREFIX, Column
 from longleaf.encoders.converted import converted
 from longleaf.encoders.encoder import Encoder, base_name
 from longleaf.encoders.extras import MissingExtraError, needed
@@ -29,7 +30,7 @@ FEWEST_TOKENS = 3
 """The first token, one of the text, and the last."""
 POSSIBLE = (
     f"{MINILM!r}, the folder of a model, an .onnx file with {TOKENIZER} beside it, "
-    "a name on the Hugging Face hub (owner/name) or a function"
+    "a name on the Hugging Face hub (owner/name), column:NAME or a function"
 )
 
 
@@ -45,6 +46,7 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
           folder is used, or else the library sentence-transformers.
         - An ``.onnx`` file with ``tokenizer.json`` beside it.
         - A name ``owner/name``: downloaded from the Hugging Face hub.
+        - ``"column:NAME"``: the embeddings in the field NAME of records; see `Column`.
         - A function from a list of strings to an array [n_texts, dimensions].
         - An encoder, which is returned.
     max_tokens : int, optional
@@ -60,7 +62,15 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
         return source if isinstance(source, Encoder) else FunctionEncoder(source)
     if not isinstance(source, str | os.PathLike) or source == "":
         raise ValueError(f"encoder must be {POSSIBLE}; got {source!r:.80}.")
+    loaded = _load(source, max_tokens)
+    loaded.source = os.path.abspath(source) if Path(source).exists() else str(source)
+    return loaded
+
+
+def _load(source: str | os.PathLike[str], max_tokens: int | None) -> Encoder:
     path = Path(source)
+    if isinstance(source, str) and source.startswith(PREFIX):
+        return Column(source.removeprefix(PREFIX))
     if source == MINILM:
         needed("onnxruntime", f"encoder {MINILM!r}")
         return _from_folder(minilm_folder(), MINILM, max_tokens)

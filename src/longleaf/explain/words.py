@@ -62,7 +62,7 @@ class Explanation:
     contributions : list of (str, float)
         What each word added to the log probability, largest magnitude first; negative values count against
         the tag. What parts of words added counts for the words that have them. With what a name in the text
-        added, they sum to ``log(probability) - log(baseline)``.
+        and what the text means added, they sum to ``log(probability) - log(baseline)``.
     levels : tuple of Level
         The contribution of each level of the trees, from the top; the changes have the same sum.
     records : tuple of SimilarRecord
@@ -70,6 +70,8 @@ class Explanation:
         the tagger keeps its records.
     match : NameMatch or None
         The name of the tag that stands in the text, if the tagger knows names.
+    meaning : float or None
+        What the embedding of the text added, as far as it is not divided among words; None without encoder.
     """
 
     tag: str
@@ -80,6 +82,7 @@ class Explanation:
     levels: tuple[Level, ...]
     records: tuple[SimilarRecord, ...] = ()
     match: NameMatch | None = None
+    meaning: float | None = None
 
     @property
     def decided(self) -> Level:
@@ -109,6 +112,8 @@ class Explanation:
         width = max((len(word) for word, _ in listed), default=0)
         if self.match is not None:
             lines.append(f"  {self.match.value:+8.3f}  {self.match.sentence}")
+        if self.meaning is not None:
+            lines.append(f"  {self.meaning:+8.3f}  the meaning of the text")
         lines += [f"  {value:+8.3f}  {word:<{width}}  x{_factor(value)}" for word, value in listed]
         if rest:
             value = sum(value for _, value in rest)
@@ -125,9 +130,25 @@ def _factor(value: float) -> str:
     return f"{math.exp(min(value, 700.0)):.3g}"
 
 
-def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: str) -> Explanation:
-    """Return an explanation in words; columns without a contribution are omitted."""
+def in_words(
+    found: RowExplanation, tag: str, name: str, vectorizer: Any, text: str, n_words: int | None = None
+) -> Explanation:
+    """Return an explanation in words; columns without a contribution are omitted.
+
+    Parameters
+    ----------
+    found : RowExplanation
+    tag, name : str
+    vectorizer : transformer
+    text : str
+    n_words : int, optional
+        The number of columns of the vectorizer; those after them are of the text's meaning.
+    """
     columns, values = found.features, found.contributions
+    meaning: float | None = None
+    if n_words is not None:
+        meaning = math.fsum(values[columns >= n_words])
+        columns, values = columns[columns < n_words], values[columns < n_words]
     columns, values = columns[values != 0], values[values != 0]
     names = column_names(vectorizer, columns)
     sums: defaultdict[str, float] = defaultdict(float)
@@ -149,6 +170,7 @@ def in_words(found: RowExplanation, tag: str, name: str, vectorizer: Any, text: 
         math.exp(found.log_baseline),
         sorted(((word, float(v)) for word, v in sums.items() if v != 0), key=lambda pair: -abs(pair[1])),
         found.levels,
+        meaning=meaning,
     )
 
 

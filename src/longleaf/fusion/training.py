@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,12 @@ from longleaf.fusion.fusion import Fusion, NameFinder
 from longleaf.io.tag_names import TagNames
 from longleaf.text.fields import Text
 from longleaf.text.phrases import PhraseIndex
-from longleaf.text.vectorizer import TextVectorizer
 from longleaf.training.data import held_out_rows, is_trained_twice
 from longleaf.training.run import first_of_two, second_of_two
 
 Objects = npt.NDArray[np.object_]
 Ints = npt.NDArray[np.int64]
+RowsOf = Callable[[Sequence[str]], sp.csr_matrix]
 
 
 class NamedTraining:
@@ -64,7 +64,7 @@ class NamedTraining:
     def fit(
         self,
         estimator: LabelEstimator,
-        vectorizer: TextVectorizer,
+        rows_of: RowsOf,
         X: Any,
         Y: sp.csr_array,
         tags: Sequence[str],
@@ -75,8 +75,8 @@ class NamedTraining:
         Parameters
         ----------
         estimator : LabelEstimator
-        vectorizer : TextVectorizer
-            Fitted to the records.
+        rows_of : callable
+            Turns plain texts into rows as those of ``X``.
         X, Y : matrices [rows, features], [rows, tags]
         tags : sequence of str
             As `with_unseen` returns them.
@@ -88,7 +88,7 @@ class NamedTraining:
         weight = options.get("sample_weight")
         if weight is not None and np.shape(weight) != (X.shape[0],):
             raise ValueError(f"sample_weight must be {X.shape[0]} finite numbers of at least 0.")
-        named, name_rows = self._name_rows(vectorizer, numbers, len(tags))
+        named, name_rows = self._name_rows(rows_of, numbers, len(tags))
         ones = np.ones(len(named), np.float32)
         targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
 
@@ -124,12 +124,10 @@ class NamedTraining:
         statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
         return Fusion.of(index, statistics, weights, counts)
 
-    def _name_rows(
-        self, vectorizer: TextVectorizer, numbers: Ints, n_tags: int
-    ) -> tuple[Ints, sp.csr_matrix]:
+    def _name_rows(self, rows_of: RowsOf, numbers: Ints, n_tags: int) -> tuple[Ints, sp.csr_matrix]:
         """Return a row per tag and language, the sum of its names in it, and the tag of each row."""
         names = self._names
-        rows = vectorizer.transform(names.texts)
+        rows = rows_of(names.texts)
         n_languages = max(len(names.languages), 1)
         groups = numbers[names.owners] * n_languages + names.language_codes
         ones = np.ones(len(groups), np.float32)

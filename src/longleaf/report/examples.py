@@ -144,7 +144,7 @@ def _why(column: Column, row: int, label: int) -> Html:
         return _word_lists(sorted(pairs, key=lambda pair: -abs(pair[1])))
     whole = joined_text(side.texts[row])
     explained = side.tagger._suggester.explain(side.X, row, label, side.texts[row])
-    words = _word_lists(explained.contributions, explained.match)
+    words = _word_lists(explained.contributions, explained.match, explained.meaning)
     return join([words, _coloured(whole, explained.spans(whole)), _similar(explained.records)])
 
 
@@ -159,11 +159,17 @@ def _similar(records: Sequence[SimilarRecord]) -> Html:
     return join([tag("p", "Similar training records with this tag:", class_="words"), tag("ul", join(lines))])
 
 
-def _word_lists(contributions: Sequence[tuple[str, float]], match: NameMatch | None = None) -> Html:
+def _word_lists(
+    contributions: Sequence[tuple[str, float]],
+    match: NameMatch | None = None,
+    meaning: float | None = None,
+) -> Html:
     content = []
     if match is not None:
         added = f": {match.value:+.2f}" if abs(match.value) >= SMALL else ""
         content.append(tag("p", match.sentence[0].upper() + match.sentence[1:] + added, class_="words"))
+    if meaning is not None and abs(meaning) >= SMALL:
+        content.append(tag("p", f"Meaning of the text: {meaning:+.2f}", class_="words"))
     for title, kind, sign in (("supports", "for", 1), ("counts against", "against", -1)):
         words = [(word, value) for word, value in contributions if sign * value >= SMALL][:WORDS]
         listed = join(

@@ -141,6 +141,7 @@ def _explanation(engine: Engine, text: ReadText, tag: str) -> JsonObject:
         "baseline": found.baseline,
         "words": found.contributions,
         "match": None if found.match is None else asdict(found.match),
+        "meaning": found.meaning,
         "spans": spans,
         "levels": [asdict(level) for level in found.levels],
         "decided": found.decided.depth,

@@ -63,7 +63,7 @@ class Engine:
         if names is not None:
             tags = TagIndex(self.suggester.tags.tags, read_names(names, languages))
             old = self.suggester
-            self.suggester = Suggester(self.model, tags, old.vectorizer, old.records, old.fusion)
+            self.suggester = Suggester(self.model, tags, old.vectorizer, old.records, old.fusion, old.meaning)
         self.tags = self.suggester.tags
         self.bins = frequency_bins(np.asarray(self.model.label_counts_, np.float64))
         self.tag_search = TagSearch(

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from longleaf.explain.words import Explanation, Span, in_words, word_spans
+from longleaf.explain.words import Explanation, Span, word_spans
 from longleaf.server.reader import stop_if_abandoned
 from longleaf.suggest import Suggester
 from longleaf.text.fields import LANGUAGE, field_texts, joined_text
@@ -42,8 +42,11 @@ def _by_field(suggester: Suggester, record: Mapping[str, str], found: Explanatio
     fields = dict(zip(suggester.fields, field_texts(record, suggester.fields, 0), strict=True))
     label = suggester.tags.number(found.tag)
     whole, _ = suggester.explain_features(suggester.rows([record]), 0, label)
+    if suggester.n_words is not None:  # what a text means is not divided among its fields
+        known = whole.features < suggester.n_words
+        whole = replace(whole, features=whole.features[known], contributions=whole.contributions[known])
     language = {name: record[name] for name in (LANGUAGE,) if name in record}
-    alone = suggester.matrix([language | {name: text} for name, text in fields.items()])
+    alone = suggester.vectorizer.transform([language | {name: text} for name, text in fields.items()])
     added = sp.csr_array(alone)[:, whole.features].toarray()
     total = added.sum(axis=0)
     shares = np.divide(added, total, out=np.zeros_like(added), where=total != 0)
@@ -51,6 +54,6 @@ def _by_field(suggester: Suggester, record: Mapping[str, str], found: Explanatio
     for (name, text), share in zip(fields.items(), shares, strict=True):
         stop_if_abandoned()
         own = replace(whole, contributions=whole.contributions * share)
-        words = in_words(own, found.tag, found.name, suggester.vectorizer, text)
+        words = suggester.in_words(own, found.tag, text)
         spans[name] = word_spans(text, words.contributions)
     return spans

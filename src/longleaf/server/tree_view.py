@@ -80,7 +80,9 @@ class TreeView:
         features, values = node_terms(self.engine.model, self.number, node)
         order = np.argsort(-values, kind="stable")[:MOST_READ]
         order = order[values[order] > 0]
-        tagger = self.engine.tagger
+        tagger, n_words = self.engine.tagger, self.engine.suggester.n_words
+        if n_words is not None:  # columns of meaning have no names
+            order = order[features[order] < n_words]
         names = column_names(None if tagger is None else tagger.vectorizer_, features[order])
         named = list(zip(names, values[order].round(4).tolist(), strict=True))
         return ([pair for pair in named if not is_piece(pair[0])] or named)[:MOST_WORDS]

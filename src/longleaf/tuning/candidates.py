@@ -44,9 +44,20 @@ def field_weights(weights: Mapping[str, float]) -> tuple[dict[str, float], ...]:
     return dict(weights), *others
 
 
+ENCODER_WEIGHTS = (0.25, 0.5, 1.0)
+
+
+def encoder_weights(weight: float) -> tuple[float, ...]:
+    """Return weights of the encoder to try: the one given and usual ones."""
+    return weight, *(one for one in ENCODER_WEIGHTS if one != weight)
+
+
+OF_TEXTS = ("fields", "encoder_weight")
+
+
 def of_estimator(settings: Settings) -> Settings:
     """Return the settings of the estimator, without those of the texts."""
-    return {name: value for name, value in settings.items() if name != "fields"}
+    return {name: value for name, value in settings.items() if name not in OF_TEXTS}
 
 
 def full_space(space: Mapping[str, Any] | None, estimator: LabelEstimator) -> dict[str, Any]:

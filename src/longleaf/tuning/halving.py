@@ -172,8 +172,10 @@ class Halving:
 
 
 def _weighted(X: Any, settings: Settings) -> Any:
-    """Return the matrix of rows, by the weights of fields where they have several."""
-    return X.weighted(settings["fields"]) if isinstance(X, FieldRows) else X
+    """Return the matrix of rows, by the weights of fields and encoder where these are tried."""
+    if not isinstance(X, FieldRows):
+        return X
+    return X.weighted(settings.get("fields"), settings.get("encoder_weight"))
 
 
 def rung_sizes(n_rows: int, n_candidates: int, factor: int, min_rows: int) -> list[int]:

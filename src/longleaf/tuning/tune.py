@@ -22,16 +22,17 @@ from sklearn.base import clone
 
 from longleaf._validation import check_count, check_features, check_labels
 from longleaf.estimator import LabelEstimator
+from longleaf.explain.titles import RecordNotes
 from longleaf.metrics import Difference
 from longleaf.plt import PLT
 from longleaf.split import DEV, split_rows
 from longleaf.tagger import Tagger
-from longleaf.text.field_rows import FieldRows, field_rows
-from longleaf.text.tags import TagCollector, known_indicator, ready_texts
-from longleaf.text.vectorizer import TextVectorizer
+from longleaf.text.field_rows import FieldRows
+from longleaf.text.tags import TagCollector, known_indicator
 from longleaf.tuning.candidates import (
     Settings,
     draw,
+    encoder_weights,
     field_weights,
     full_space,
     of_estimator,
@@ -119,7 +120,8 @@ def tune(
     estimator : PLT, BR or Tagger, optional
         The starting settings; those that are not searched are kept. By default ``PLT()``. If ``space`` lists
         values of a setting without the estimator's own, the first of them is the starting value. Of a Tagger
-        whose texts are records with several fields, other weights of the fields are tried, too.
+        whose texts are records with several fields, other weights of the fields are tried, too, and of one
+        with an encoder, other weights of the encoder.
     dev : (X, Y), optional
         The development rows. By default, ``dev_share`` of the rows are held out by `longleaf.split_rows`.
     metric : str
@@ -154,14 +156,18 @@ def tune(
     model: Any = start
     if isinstance(start, Tagger):
         model = PLT() if start.estimator is None else start.estimator
-        X, Y, dev = _vectorized(start, X, Y, dev, model.n_jobs)
+        X, Y, dev = _vectorized(start, X, Y, dev)
     if not isinstance(model, LabelEstimator):
         raise TypeError(f"estimator must be a PLT, BR or Tagger; got {type(model).__name__}.")
     evaluator = Evaluator.of(metric, tail, model.propensity, *_split_rows(X, Y, dev, dev_share, random_state))
     whole = full_space(space, model)
     first = starting_settings(list(whole), model, space)
     if isinstance(X, FieldRows):
-        whole["fields"], first["fields"] = field_weights(X.weights), X.weights
+        if len(X.weights) > 1:
+            whole["fields"], first["fields"] = field_weights(X.weights), X.weights
+        if X.meaning is not None:
+            whole["encoder_weight"] = encoder_weights(X.meaning.weight)
+            first["encoder_weight"] = X.meaning.weight
     drawn = draw(whole, first, check_count(candidates, "candidates"), random_state)
     sizes = rung_sizes(evaluator.Y.shape[0], len(drawn), check_count(factor, "factor", low=2), min_rows)
     base = clone(model).set_params(random_state=random_state)
@@ -172,6 +178,8 @@ def tune(
         chosen = clone(start).set_params(estimator=chosen)
         if "fields" in best.settings:
             chosen.set_params(vectorizer__fields=best.settings["fields"])
+        if "encoder_weight" in best.settings:
+            chosen.set_params(encoder_weight=best.settings["encoder_weight"])
     return Tuning(
         settings=best.settings,
         value=best.value,
@@ -220,18 +228,17 @@ def _indexable(X: Any) -> Any:
 
 
 def _vectorized(
-    tagger: Tagger, texts: Any, tags: Any, dev: tuple[Any, Any] | None, n_jobs: int | None
+    tagger: Tagger, texts: Any, tags: Any, dev: tuple[Any, Any] | None
 ) -> tuple[Any, sp.csr_array, tuple[Any, Any] | None]:
     """Convert texts and tags to matrices once; tags that only ``dev`` has are the last columns."""
-    vectorizer = (
-        TextVectorizer.for_tags(n_jobs=n_jobs) if tagger.vectorizer is None else clone(tagger.vectorizer)
-    )
-    collector = TagCollector.of(tags)
-    texts = list(ready_texts(texts, vectorizer))
-    X = vectorizer.fit_transform(texts)
-    classes, Y = collector.sorted_indicator()
-    X = field_rows(vectorizer, texts, X)
+    texts = list(texts)
+    # names play no role in the choice
+    plain = clone(tagger).set_params(names=None)
+    rows = plain._read(texts, TagCollector.of(tags), RecordNotes(False))
     if dev is None:
-        return X, Y, None
-    texts = list(ready_texts(dev[0], vectorizer))
-    return X, Y, (field_rows(vectorizer, texts), known_indicator(dev[1], classes, "add"))
+        return rows.by_field(texts), rows.Y, None
+    return (
+        rows.by_field(texts),
+        rows.Y,
+        (rows.others_by_field(dev[0]), known_indicator(dev[1], rows.classes, "add")),
+    )

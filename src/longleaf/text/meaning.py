@@ -1,0 +1,219 @@
+"""What texts mean, beside their words: an encoder, and the columns that its embeddings become."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longleaf._validation import ModelError
+from longleaf.encoders.cache import cached
+from longleaf.encoders.column import Column
+from longleaf.encoders.components import Components
+from longleaf.encoders.encoder import Encoder
+from longleaf.encoders.loading import Source, load
+from longleaf.text.fields import Text, field_texts
+
+Floats = npt.NDArray[np.float32]
+BATCH = 1024
+BETWEEN_FIELDS = ". "
+WORD = re.compile(r"\b\w\w+\b")
+
+
+def embedded_text(text: Text, fields: Sequence[str], row: int = 0) -> str:
+    """Return what an encoder reads of a record: its fields, joined as sentences."""
+    return BETWEEN_FIELDS.join(filter(None, field_texts(text, fields, row)))
+
+
+def beside(words: Any, columns: Floats) -> sp.csr_matrix:
+    """Return rows of words, scaled to unit length, with other columns after them."""
+    words = sp.csr_matrix(words, dtype=np.float32)
+    squares = sp.csr_matrix((np.square(words.data), words.indices, words.indptr), words.shape)
+    lengths = np.sqrt(squares @ np.ones(words.shape[1], np.float32))
+    lengths[lengths == 0] = 1
+    scaled = words.data / np.repeat(lengths, np.diff(words.indptr))
+    words = sp.csr_matrix((scaled, words.indices, words.indptr), words.shape)
+    rows = sp.csr_matrix(sp.hstack([words, sp.csr_matrix(columns)], format="csr", dtype=np.float32))
+    rows.has_canonical_format = True
+    return rows
+
+
+def without_each_word(text: Text, fields: Sequence[str]) -> tuple[list[str], list[Text]]:
+    """Return the distinct words of a text, in lower case, and the text without each of them."""
+    parts = field_texts(text, fields, 0)
+    words = list(dict.fromkeys(word for part in parts for word in WORD.findall(part.lower())))
+    names = list(fields) or ["text"]
+    found: list[Text] = []
+    for word in words:
+        pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+        found.append({name: pattern.sub(" ", part) for name, part in zip(names, parts, strict=True)})
+    return words, found
+
+
+class EmbeddingPass:
+    """Embeds the texts that pass through it, in batches; the texts are not kept.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    fields : sequence of str
+        The fields of records; none for plain texts.
+    n_jobs : int or None
+        Threads.
+    """
+
+    def __init__(self, encoder: Encoder, n_jobs: int | None) -> None:
+        self._encoder, self._threads = encoder, 1 if n_jobs is None else n_jobs
+        self._found: list[Floats] = []
+
+    def through(self, texts: Iterable[Text], fields: Sequence[str] | None) -> Iterator[Text]:
+        """Yield the texts, without a column of embeddings.
+
+        Parameters
+        ----------
+        texts : iterable of str or mapping
+        fields : sequence of str
+            The fields of records; none for plain texts.
+        """
+        batch: list[Any] = []
+        column = self._encoder if isinstance(self._encoder, Column) else None
+        for row, text in enumerate(texts):
+            if column is None:
+                batch.append(embedded_text(text, fields or (), row))
+            else:
+                batch.append(column.value(text, row))
+            if len(batch) == BATCH:
+                self._embed(batch)
+                batch = []
+            yield text if column is None else column.rest(text)
+        if batch:
+            self._embed(batch)
+
+    def embeddings(self) -> Floats:
+        """Return the embeddings of all texts so far."""
+        if len(self._found) == 1:
+            return self._found[0]
+        return np.concatenate([np.zeros((0, self._encoder.dimensions), np.float32), *self._found])
+
+    def _embed(self, batch: list[Any]) -> None:
+        self._found.append(self._encoder.embed(batch, threads=self._threads))
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """An encoder, and how its embeddings become the columns after those of words.
+
+    Attributes
+    ----------
+    source : encoder, str or None
+        The encoder, or where to load it from; None if only its fingerprint is known.
+    name, fingerprint : str
+        Of the encoder.
+    components : Components
+    """
+
+    source: Source | None
+    name: str
+    fingerprint: str
+    components: Components
+
+    @classmethod
+    def fit(cls, encoder: Encoder, embeddings: Floats, weight: float, n_columns: int) -> Self:
+        """Fit the columns to the embeddings of training texts."""
+        components = Components.fit(embeddings, weight, n_columns)
+        return cls(encoder, encoder.name, encoder.fingerprint, components)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns that it adds."""
+        return self.components.n_columns
+
+    def encoder(self) -> Encoder:
+        """Return the encoder; load it when it is first used, and refuse another one."""
+        loaded: Encoder | None = self.__dict__.get("_encoder")
+        if loaded is None:
+            loaded = self.checked(self._load())
+            self.__dict__["_encoder"] = loaded
+        return loaded
+
+    def checked(self, encoder: Encoder) -> Encoder:
+        """Return an encoder if it is the one that the model was trained with."""
+        if encoder.fingerprint != self.fingerprint:
+            raise ModelError(
+                f"the model was trained with encoder {self.name} ({self.fingerprint[:12]}); encoder "
+                f"{encoder.name} is another one ({encoder.fingerprint[:12]})."
+            )
+        return encoder
+
+    def with_encoder(self, source: Source) -> Self:
+        """Return the same with an encoder from another place, which is loaded and checked now."""
+        return replace(self, source=self.checked(load(source)))
+
+    def kept(self) -> Self:
+        """Return the same with an encoder whose embeddings are kept on disk."""
+        return replace(self, source=cached(self.encoder()))
+
+    def embeddings(self, texts: Sequence[str], n_jobs: int | None) -> Floats:
+        """Return the embeddings of plain texts; of a column of embeddings, these are zeros."""
+        encoder = self.encoder()
+        if isinstance(encoder, Column):
+            return np.zeros((len(texts), encoder.dimensions), np.float32)
+        return encoder.embed(texts, threads=1 if n_jobs is None else n_jobs)
+
+    def joined(self, words: Any, embeddings: Floats) -> sp.csr_matrix:
+        """Return rows of words, of unit length, with the columns of embeddings after them."""
+        return beside(words, self.components.columns(embeddings))
+
+    @property
+    def weight(self) -> float:
+        """The length of its columns, beside words of length 1."""
+        return self.components.weight
+
+    def weighted(self, weight: float) -> Self:
+        """Return the same with another weight of the columns."""
+        return replace(self, components=self.components.weighted(weight))
+
+    def meta(self) -> dict[str, Any]:
+        """Return what a model keeps of the encoder, ready for JSON."""
+        source = self.source
+        if isinstance(source, Encoder):
+            source = source.source
+        known = None if source is None else os.fspath(source) if isinstance(source, os.PathLike) else source
+        return {"name": self.name, "fingerprint": self.fingerprint, "source": known}
+
+    @classmethod
+    def from_state(cls, meta: Mapping[str, Any], components: Components) -> Self:
+        """Create it from the results of `meta` and ``components.state``; the encoder is loaded later."""
+        return cls(meta["source"], meta["name"], meta["fingerprint"], components)
+
+    def near(self, model: str | os.PathLike[str]) -> Self:
+        """Return the same with an encoder that is not where it was, but beside the model's folder."""
+        source = self.source
+        if not isinstance(source, str) or not os.path.isabs(source) or Path(source).exists():
+            return self
+        beside = Path(model).absolute().parent / Path(source).name
+        return replace(self, source=str(beside)) if beside.exists() else self
+
+    def _load(self) -> Encoder:
+        if self.source is None:
+            raise ModelError(
+                f"the model needs encoder {self.name}, which it cannot load by itself: "
+                "pass it as longleaf.load(path, encoder=...)."
+            )
+        try:
+            return load(self.source)
+        except ValueError as error:
+            raise ModelError(
+                f"the model needs encoder {self.name}, which cannot be loaded: {error} If it is elsewhere, "
+                "pass it as longleaf.load(path, encoder=...) or --encoder."
+            ) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_encoder"}
