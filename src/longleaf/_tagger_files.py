@@ -85,6 +85,7 @@ SCHEMA = Object(
                 "tags": Optional(check_string),
                 "id": Optional(check_string),
                 "separator": Optional(check_some_string),
+                "embedding": check_some_string,
             },
             closed=True,
         ),

@@ -9,6 +9,7 @@ import typer
 
 from longleaf import encoders
 from longleaf.cli import _console, _options
+from longleaf.encoders.column import PREFIX
 from longleaf.encoders.components import DEFAULT_WEIGHT, MOST_WEIGHT
 
 NONE = "none"
@@ -27,12 +28,18 @@ class EncoderOptions:
         """What was given, by option without leading dashes; only a table of texts takes these options."""
         return {} if self.name is None else {"encoder": self.name}
 
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of a table that it needs, as `open_table` takes them."""
+        is_column = self.name is not None and self.name.startswith(PREFIX)
+        return {"embedding": self.name.removeprefix(PREFIX)} if self.name and is_column else {}
+
     def parameters(self, progress: _console.Bar | None) -> dict[str, Any]:
         """Return the parameters of a tagger; on a terminal, the bar says how many texts are embedded."""
         if self.name is None:
             return {}
         count = None if progress is None else lambda number: progress.say(f"{number} texts embedded")
-        encoder = encoders.CachedEncoder(encoders.load(self.name), count)
+        encoder = encoders.cached(encoders.load(self.name), count)
         return {"encoder": encoder, "encoder_weight": self.weight}
 
 

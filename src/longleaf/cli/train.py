@@ -157,7 +157,7 @@ def _train_on_texts(
     encoder: EncoderOptions,
     where: dict[str, Any],
 ) -> Tagger:
-    with open_table(path, texts.fields, strict=texts.strict) as reader:
+    with open_table(path, texts.fields | encoder.fields, strict=texts.strict) as reader:
         tagger.vectorizer = texts.vectorizer(n_jobs, reader)
         records = DigestedRecords(reader)
         with _console.progress_bar("reading and training") as progress:

@@ -95,7 +95,7 @@ def tune(
     if is_table(data, texts.given | encoder.given | given(names=names)):
         known = None if names is None else names.read()
         tagger = Tagger(estimator, names=known, **encoder.parameters(None))
-        rows = _read_texts(tagger, estimator.n_jobs, data, dev, texts)
+        rows = _read_texts(tagger, estimator.n_jobs, data, dev, texts, encoder)
         if names is not None and known is not None and rows.texts is not None:
             names.note_unused(known, rows.texts.tagged.classes)
     else:
@@ -178,9 +178,17 @@ def _read_features(path: str, dev: str | None) -> _Rows:
     return _Rows(rows, dev_rows, origin(rows))
 
 
-def _read_texts(tagger: Tagger, n_jobs: int | None, path: str, dev: str | None, texts: TextOptions) -> _Rows:
+def _read_texts(
+    tagger: Tagger,
+    n_jobs: int | None,
+    path: str,
+    dev: str | None,
+    texts: TextOptions,
+    encoder: EncoderOptions,
+) -> _Rows:
     """Read and vectorize everything once."""
-    with open_table(path, texts.fields, strict=texts.strict) as reader, _console.waiting(f"reading {path}"):
+    fields = texts.fields | encoder.fields
+    with open_table(path, fields, strict=texts.strict) as reader, _console.waiting(f"reading {path}"):
         tagger.vectorizer = texts.vectorizer(n_jobs, reader)
         digested = DigestedRecords(reader)
         records = list(digested)

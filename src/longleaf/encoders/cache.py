@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from longleaf.encoders.column import Column
 from longleaf.encoders.encoder import Encoder, Progress, Vectors
 from longleaf.encoders.places import embeddings_folder, models_folder
 
@@ -174,9 +175,11 @@ class CachedEncoder(Encoder):
         return self._cache
 
 
-def cached(encoder: Encoder) -> CachedEncoder:
-    """Return an encoder that keeps its embeddings on disk."""
-    return encoder if isinstance(encoder, CachedEncoder) else CachedEncoder(encoder)
+def cached(encoder: Encoder, count: Callable[[int], None] | None = None) -> Encoder:
+    """Return an encoder that keeps its embeddings on disk; `count` is as in `CachedEncoder`."""
+    if isinstance(encoder, CachedEncoder | Column):  # embeddings in a column are kept there
+        return encoder
+    return CachedEncoder(encoder, count)
 
 
 def cache_sizes() -> dict[str, int]:

@@ -71,7 +71,7 @@ class Column(Encoder):
             self._dimensions = len(vector)
         if len(vector) != self._dimensions:
             raise DataError(
-                f"texts[{row}][{self.field!r}] must be {self._dimensions} numbers, as in the first record; "
+                f"texts[{row}][{self.field!r}] must be {self._dimensions} numbers, as others are; "
                 f"got {len(vector)}."
             )
         return unit(vector)

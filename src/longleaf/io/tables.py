@@ -46,6 +46,8 @@ class Record(NamedTuple):
         Counts all rows of the table from 0, including skipped ones.
     lang : str or None
         The language, as the field ``lang`` says.
+    embedding : (str, object) or None
+        The field of an embedding, and what stands in it.
     """
 
     id: str | None
@@ -53,14 +55,15 @@ class Record(NamedTuple):
     tags: list[str]
     row: int
     lang: str | None = None
+    embedding: tuple[str, Any] | None = None
 
     @property
     def text(self) -> str:
         """The text of all fields, joined by a space."""
         return " ".join(text for text in self.fields.values() if text)
 
-    def content(self, names: Sequence[str] | None = None) -> str | dict[str, str]:
-        """Return what a model reads: the fields with the language, or else the text.
+    def content(self, names: Sequence[str] | None = None) -> str | dict[str, Any]:
+        """Return what a model reads: the fields with language and embedding, or else the text.
 
         Parameters
         ----------
@@ -68,10 +71,12 @@ class Record(NamedTuple):
             What the model calls the fields; a model without fields reads the text. Fields with other names
             are taken in the order of the model's own.
         """
+        beside: dict[str, Any] = {LANGUAGE: self.lang} if self.lang else {}
+        beside |= [] if self.embedding is None else [self.embedding]
         if names is None:
-            read = self.fields if len(self.fields) > 1 or self.lang else None
+            read = self.fields if len(self.fields) > 1 or beside else None
         elif not names:
-            read = {"text": self.text} if self.lang else None
+            read = {"text": self.text} if beside else None
         elif set(self.fields) <= set(names):
             read = self.fields
         elif len(self.fields) == 1:
@@ -83,9 +88,7 @@ class Record(NamedTuple):
                 f"--text must name one field, or {len(names)} in the order of the model's own "
                 f"({', '.join(names)}); got {', '.join(self.fields)}."
             )
-        if read is None:
-            return self.text
-        return read | {LANGUAGE: self.lang} if self.lang else read
+        return self.text if read is None else read | beside
 
 
 def read_table(
@@ -101,6 +104,7 @@ def read_table(
     keep_textless: bool = False,
     needs_id: bool = False,
     longest_line: int = LONGEST_LINE,
+    embedding: str | None = None,
 ) -> TableReader:
     """Read texts and tags, in memory that does not grow with them.
 
@@ -135,6 +139,8 @@ def read_table(
         Whether a table must have the column of the id; rows without an id are then counted.
     longest_line : int
         Maximum bytes of a line.
+    embedding : str, optional
+        The field of an embedding, which records keep beside their texts.
 
     Returns
     -------
@@ -158,6 +164,7 @@ def read_table(
         check_count(longest_line, "longest_line"),
         keep_textless=keep_textless,
         needs_id=needs_id,
+        embedding=embedding,
     )
 
 
@@ -198,6 +205,7 @@ class TableReader:
         *,
         keep_textless: bool,
         needs_id: bool,
+        embedding: str | None,
     ) -> None:
         self.report = report
         self.text_fields = text_fields
@@ -211,6 +219,7 @@ class TableReader:
         self._keep_untagged = keep_untagged
         self._keep_textless = keep_textless
         self._needs_id = needs_id
+        self._embedding = embedding
         # 64-bit hashes instead of ids: a false alarm is unlikely below a billion rows
         self._ids: set[int] = set()
         self._files = ExitStack()
@@ -225,7 +234,7 @@ class TableReader:
             "tags": self.tags_field,
             "id": self.id_field,
             "separator": self.separator,
-        }
+        } | ({} if self._embedding is None else {"embedding": self._embedding})
 
     def better_separator(self) -> Separator | None:
         """Return a separator that explains the tags so far better than the one in use, or None."""
@@ -312,7 +321,7 @@ class TableReader:
         if twice is not None:
             raise DataError(f"{self.report.source} must name each column once; got {twice!r} twice.")
         self.text_fields = self.text_fields or default_text(columns, self.report.source)
-        needed = (self.tags_field, self.id_field if self._needs_id else None)
+        needed = (self.tags_field, self.id_field if self._needs_id else None, self._embedding)
         for name in (*self.text_fields, *needed):
             if name is not None and name not in columns:
                 raise DataError(
@@ -354,7 +363,13 @@ class TableReader:
                 self.report.add("no tags", place, f"must have tags in {self.tags_field!r}; {found}.")
                 return None
         lang = None if LANGUAGE in texts else as_text(fields.get(LANGUAGE))
-        return Record(identity, texts, tags, number, lang)
+        embedding: tuple[str, Any] | None = None
+        if self._embedding is not None:
+            embedding = self._embedding, fields.get(self._embedding)
+            if embedding[1] is None:
+                what = f"must have an embedding in {self._embedding!r}; got none."
+                self.report.add("no embedding", place, what)
+        return Record(identity, texts, tags, number, lang, embedding)
 
     def _note_unread(self, fields: dict[str, Any]) -> None:
         read = (*(self.text_fields or ()), self.tags_field, self.id_field)

@@ -140,6 +140,8 @@ class Meaning:
         loaded: Encoder | None = self.__dict__.get("_encoder")
         if loaded is None:
             loaded = self.checked(self._load())
+            if isinstance(loaded, Column):
+                loaded = Column(loaded.field, len(self.components.mean))
             self.__dict__["_encoder"] = loaded
         return loaded
 
