@@ -187,6 +187,24 @@ void hinge_log_probability(float* margin, int64_t size, int power) {
   });
 }
 
+void code_products(const int16_t* query, const int8_t* codes, int64_t size, int64_t columns, int32_t* products) {
+  for (int64_t i = 0; i < size; ++i, codes += columns) {
+#ifdef __AVX2__
+    __m256i sum = _mm256_setzero_si256();
+    for (int64_t c = 0; c < columns; c += 16) {
+      const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)(codes + c)));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(wide, _mm256_loadu_si256((const __m256i*)(query + c))));
+    }
+    const i32x8 lanes = (i32x8)sum;
+    products[i] = lanes[0] + lanes[1] + lanes[2] + lanes[3] + lanes[4] + lanes[5] + lanes[6] + lanes[7];
+#else
+    int32_t sum = 0;
+    for (int64_t c = 0; c < columns; ++c) sum += int32_t(query[c]) * codes[c];
+    products[i] = sum;
+#endif
+  }
+}
+
 }  // namespace
 
 #define LONGLEAF_STRING_(x) #x
@@ -202,6 +220,7 @@ const Kernels LONGLEAF_KERNELS{LONGLEAF_STRING(LONGLEAF_KERNELS),
                                squared_hinge_step,
                                add_products,
                                logistic_log_probability,
-                               hinge_log_probability};
+                               hinge_log_probability,
+                               code_products};
 
 }  // namespace longleaf

@@ -77,6 +77,8 @@ struct Kernels {
   // margins to log probabilities, in place
   void (*logistic_log_probability)(float* margin, int64_t size);
   void (*hinge_log_probability)(float* margin, int64_t size, int power);
+  // products[i] = query . codes[i], each of `columns` numbers, a multiple of 16
+  void (*code_products)(const int16_t* query, const int8_t* codes, int64_t size, int64_t columns, int32_t* products);
 };
 
 const Kernels& kernels();  // the best table that this machine can run

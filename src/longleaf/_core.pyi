@@ -396,6 +396,14 @@ def phrase_texts(
 ) -> tuple[
     NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]
 ]: ...  # packed phrases; of each name, or -1
+def nearest_labels(
+    codes: NDArray[np.int8],
+    labels: NDArray[np.int32],
+    rows: NDArray[np.int8],
+    columns: int,
+    most: int,
+    n_threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...  # indptr, labels, products
 
 class PhraseIndex:
     def __init__(self, bytes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None: ...

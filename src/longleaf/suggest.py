@@ -25,6 +25,7 @@ from longleaf.explain.row import RowExplanation, explain_by_trees
 from longleaf.explain.words import Explanation, NameMatch, Words, in_words
 from longleaf.fusion.explain import match_value, matched_name
 from longleaf.fusion.fusion import Fusion, NameFinder
+from longleaf.fusion.near import as_codes
 from longleaf.io.tag_names import TagNames
 from longleaf.propensity import check_constants
 from longleaf.search.auto_k import DEFAULT_MOST, cut, n_searched
@@ -209,8 +210,10 @@ class Suggester:
             return self.matrix(texts)
         finder = NameFinder(self.fusion.index, self.fields)
         X = self.matrix(finder.through(ready_texts(texts, self.vectorizer)))
+        meaning = None if self.n_words is None else as_codes(X[:, self.n_words :].toarray())
+        counts, has_leaf = self.model.label_counts_, self.model.has_leaves()
         return RecordRows(
-            X, self.fusion.overrides(finder.matches(), self.model.label_counts_, self.model.has_leaves())
+            X, self.fusion.overrides(finder.matches(), counts, has_leaf, meaning, self.model.n_jobs)
         )
 
     def query(
@@ -381,6 +384,8 @@ class Suggester:
         found, value = self.explain_features(X, row, label)
         match = None if value is None else self._name_match(text, label, value)
         words = self.in_words(found, tag, joined_text(text))
+        if value is not None and match is None:  # no name stands in the text, but one means what it means
+            words = replace(words, meaning=(words.meaning or 0.0) + value)
         return replace(words, match=match)
 
     def in_words(self, found: RowExplanation, tag: str, text: str) -> Explanation:

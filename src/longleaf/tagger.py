@@ -219,7 +219,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             self.estimator_, self.fusion_ = estimator.fit(X, Y, **options), None
         else:
             tags, Y = rows.named.with_unseen(classes, Y)
-            self.fusion_ = rows.named.fit(estimator, rows.rows_of, X, Y, tags, options)
+            n_columns = 0 if rows.meaning is None else rows.meaning.n_columns
+            self.fusion_ = rows.named.fit(estimator, rows.rows_of, X, Y, tags, options, n_columns)
             self.estimator_, classes = estimator, as_objects(tags)
         self.vectorizer_, self.classes_, self.fields_ = rows.vectorizer, classes, {}
         self.meaning_ = rows.meaning

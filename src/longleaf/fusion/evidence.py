@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._validation import carries
+from longleaf.fusion.near import Codes, NearNames
 from longleaf.text.phrases import Matches, PhraseIndex
 
 Ints = npt.NDArray[np.int64]
@@ -37,6 +38,8 @@ FEATURES = (
     "brackets",
     "log_found",
 )
+NEAR_FEATURES = ("cosine", "only_near")
+"""Of names known by what they mean, too: how near the best one is, and whether none stands in the row."""
 BLOCK_ROWS = 1 << 14
 
 
@@ -83,7 +86,7 @@ class NameStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Pairs of a row and a label that a name speaks for, each by its best match.
+    """Pairs of a row and a label that a name speaks for, each by its best match or by what it means.
 
     Attributes
     ----------
@@ -92,9 +95,9 @@ class Evidence:
     labels : int64 array [pairs]
         Ascending in each row.
     entries : int64 array [pairs]
-        The entry of the index that matched.
+        The entry of the index that matched, -1 if none did.
     features : float64 array [pairs, features]
-        As `FEATURES` names them.
+        As `FEATURES` and, where names are known by what they mean, `NEAR_FEATURES` name them.
     """
 
     indptr: Ints
@@ -140,6 +143,35 @@ def evidence_of(
     )
     indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=n_rows)))).astype(np.int64)
     return Evidence(indptr, label[best], entry, features)
+
+
+def with_near(found: Evidence, near: NearNames, rows: Codes, n_jobs: int | None) -> Evidence:
+    """Add the labels whose names are nearest to each row, and how near the names of all are.
+
+    Parameters
+    ----------
+    found : Evidence
+        The labels whose names stand in the rows.
+    near : NearNames
+    rows : int8 array [rows, columns]
+        The rows, as `longleaf.fusion.near.as_codes` returns them.
+    n_jobs : int or None
+        Threads.
+    """
+    indptr, labels = near.nearest(rows, n_jobs)
+    n_labels = 1 + max(int(one.max(initial=0)) for one in (found.labels, labels))
+    keys = found.rows * n_labels + found.labels
+    every = np.union1d(keys, np.repeat(np.arange(len(rows)), np.diff(indptr)) * n_labels + labels)
+    row, label = every // n_labels, every % n_labels
+    stands = np.isin(every, keys)  # in the same order as `keys`
+    entries = np.full(len(every), -1, np.int64)
+    entries[stands] = found.entries
+    features = np.zeros((len(every), len(FEATURES) + len(NEAR_FEATURES)))
+    features[stands, : len(FEATURES)] = found.features
+    features[:, len(FEATURES)] = near.cosines(rows, row, label)
+    features[:, len(FEATURES) + 1] = ~stands
+    begins = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(rows)))))
+    return Evidence(begins.astype(np.int64), label, entries, features)
 
 
 def _row_of_matches(matches: Matches, begin: int, end: int) -> Ints:

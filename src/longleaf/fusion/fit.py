@@ -22,7 +22,6 @@ from longleaf.calibration import (
 from longleaf.estimator import LabelEstimator
 from longleaf.fusion.evidence import Evidence
 from longleaf.fusion.weights import (
-    OF_MATCH,
     OF_TREE,
     FusionWeights,
     frequencies,
@@ -72,7 +71,7 @@ def fit_weights(
     known = named & (found.probability > 0)
     absent = [values[known].mean() if known.any() else 0.0 for values in (odds, log_h[:, 0])]
     weights = FusionWeights(
-        tree[:OF_TREE], match[:OF_MATCH], refined, rounded(np.array(absent)), curve, IDENTITY, most
+        tree[:OF_TREE], match[:-1], refined, rounded(np.array(absent)), curve, IDENTITY, most
     )
     z = np.empty(len(pairs))
     slope, offset = weights.of_labels(counts[~named])

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf.estimator import LabelEstimator
-from longleaf.fusion.evidence import NameStatistics, evidence_of
+from longleaf.fusion.evidence import NameStatistics, evidence_of, with_near
 from longleaf.fusion.fit import fit_weights
 from longleaf.fusion.fusion import Fusion, NameFinder
+from longleaf.fusion.near import Codes, NearNames, as_codes
 from longleaf.io.tag_names import TagNames
 from longleaf.text.fields import Text
 from longleaf.text.phrases import PhraseIndex
@@ -69,6 +70,7 @@ class NamedTraining:
         Y: sp.csr_array,
         tags: Sequence[str],
         options: dict[str, Any],
+        n_columns: int = 0,
     ) -> Fusion | None:
         """Train the estimator, and return the fusion; None if there are too few rows to fit one.
 
@@ -82,13 +84,21 @@ class NamedTraining:
             As `with_unseen` returns them.
         options : dict
             The parameters of ``estimator.fit``.
+        n_columns : int
+            How many of the last features are columns of meaning.
         """
         number = {tag: place for place, tag in enumerate(tags)}
         numbers = np.array([number[tag] for tag in self._names.tags], np.int64)
         weight = options.get("sample_weight")
         if weight is not None and np.shape(weight) != (X.shape[0],):
             raise ValueError(f"sample_weight must be {X.shape[0]} finite numbers of at least 0.")
-        named, name_rows = self._name_rows(rows_of, numbers, len(tags))
+        rows = rows_of(self._names.texts)
+        near = (
+            None
+            if n_columns == 0
+            else NearNames.of(rows[:, -n_columns:].toarray(), numbers[self._names.owners])
+        )
+        named, name_rows = self._name_rows(rows, numbers, len(tags))
         ones = np.ones(len(named), np.float32)
         targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
 
@@ -103,14 +113,22 @@ class NamedTraining:
 
         twice = bool(held.any()) and is_trained_twice(len(held))
         train(~held, first_of_two(options) if twice else options)
-        fusion = self._fusion(estimator, X, Y, held, numbers) if held.any() else None
+        meaning = None if near is None else as_codes(X[:, -n_columns:].toarray())
+        fusion = self._fusion(estimator, X, Y, held, numbers, near, meaning) if held.any() else None
         if twice:
             train(np.ones(len(held), bool), second_of_two(options))
         estimator._note_data(np.bincount(Y.indices, minlength=len(tags)).astype(np.int64), X.shape[0])
         return fusion
 
     def _fusion(
-        self, estimator: LabelEstimator, X: Any, Y: sp.csr_array, held: npt.NDArray[np.bool_], numbers: Ints
+        self,
+        estimator: LabelEstimator,
+        X: Any,
+        Y: sp.csr_array,
+        held: npt.NDArray[np.bool_],
+        numbers: Ints,
+        near: NearNames | None,
+        meaning: Codes | None,
     ) -> Fusion:
         """Fit the fusion on the rows that were kept from the estimator."""
         index, matches = self._finder.index.renumbered(numbers), self._finder.matches()
@@ -120,14 +138,15 @@ class NamedTraining:
         before = NameStatistics.count(index, matches, Y, ~held)
         precision = before.precision(index, known)
         evidence = evidence_of(index, matches.of(np.flatnonzero(held)), before, precision)
+        if near is not None and meaning is not None:
+            evidence = with_near(evidence, near, meaning[held], estimator.n_jobs)
         weights = fit_weights(estimator, estimator._check_rows(X[held]), Y[held], evidence, known)
         statistics = NameStatistics.count(index, matches, Y, np.ones(len(held), bool))
-        return Fusion.of(index, statistics, weights, counts)
+        return Fusion.of(index, statistics, weights, counts, near)
 
-    def _name_rows(self, rows_of: RowsOf, numbers: Ints, n_tags: int) -> tuple[Ints, sp.csr_matrix]:
+    def _name_rows(self, rows: Any, numbers: Ints, n_tags: int) -> tuple[Ints, sp.csr_matrix]:
         """Return a row per tag and language, the sum of its names in it, and the tag of each row."""
         names = self._names
-        rows = rows_of(names.texts)
         n_languages = max(len(names.languages), 1)
         groups = numbers[names.owners] * n_languages + names.language_codes
         ones = np.ones(len(groups), np.float32)

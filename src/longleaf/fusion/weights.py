@@ -6,7 +6,8 @@ For a label without a match, with ``n`` rows in training,
 
 so every label has a slope and an offset of its own, which do not depend on the row. ``e``, ``log h`` and what
 becomes of ``z`` are those of `longleaf.calibration`. For a label with a match the numbers that describe the
-match add to slope and offset.
+match add to slope and offset, and so do, where names are known by what they mean, those that say how near the
+label's names are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Ints = npt.NDArray[np.int64]
 LEAST_SLOPE = 0.05
 OF_TREE = 6
 OF_MATCH = OF_TREE + len(FEATURES) + 3
+OF_NEAR = 7
 PRECISION, IN_FIRST = FEATURES.index("log_precision"), FEATURES.index("in_first")
 
 
@@ -35,8 +37,8 @@ class FusionWeights:
     ----------
     tree : float64 array [OF_TREE]
         For labels without a match: the columns of `tree_columns`.
-    match : float64 array [OF_MATCH]
-        For labels with one: the columns of `match_columns`.
+    match : float64 array [OF_MATCH], or [OF_MATCH + OF_NEAR]
+        For labels with one, or with a name that is near: the columns of `match_columns`.
     refined : float64 array [2]
         What ``log h`` counts for labels without and with a match; 0 if labels are not refined.
     absent : float64 array [2]
@@ -64,14 +66,20 @@ class FusionWeights:
         """Return slope and offset of matches, given the counts of their labels."""
         slope, offset = self._line(self.match, label_counts, -np.inf)
         plain, title, unseen_precision, unseen_title = np.split(
-            self.match[OF_TREE:], [len(FEATURES), len(FEATURES) + 1, len(FEATURES) + 2]
+            self.match[OF_TREE:OF_MATCH], [len(FEATURES), len(FEATURES) + 1, len(FEATURES) + 2]
         )
+        near, features = features[:, len(FEATURES) :], features[:, : len(FEATURES)]
         unseen = label_counts == 0
         slope = slope + title * features[:, IN_FIRST]
         offset = offset + features @ plain
         offset = offset + unseen * (
             unseen_precision * features[:, PRECISION] + unseen_title * features[:, IN_FIRST]
         )
+        if near.shape[1]:
+            more = near_columns(np.ones(len(near)), label_counts, near)
+            slope = slope + more[:, OF_ODDS] * self.match[OF_MATCH + OF_ODDS]
+            more[:, OF_ODDS] = 0.0
+            offset = offset + more @ self.match[OF_MATCH:]
         return np.maximum(slope, 0.0), offset
 
     def of_absent(self, slope: Doubles, offset: Doubles) -> Doubles:
@@ -99,7 +107,22 @@ def tree_columns(evidence: Doubles, label_counts: Ints) -> Doubles:
 
 
 def match_columns(evidence: Doubles, label_counts: Ints, features: Doubles) -> Doubles:
-    """Return the columns of the regression for labels with a match, [pairs, OF_MATCH]."""
+    """Return the columns of the regression for labels with a match, [pairs, OF_MATCH] or with `OF_NEAR` more."""
+    near, features = features[:, len(FEATURES) :], features[:, : len(FEATURES)]
     title, unseen = features[:, IN_FIRST], (label_counts == 0).astype(np.float64)
     extra = np.column_stack([evidence * title, unseen * features[:, PRECISION], unseen * title])
-    return np.hstack([tree_columns(evidence, label_counts), features, extra])
+    more = [near_columns(evidence, label_counts, near)] if near.shape[1] else []
+    return np.hstack([tree_columns(evidence, label_counts), features, extra, *more])
+
+
+OF_ODDS = 3
+"""The place of the column that is a slope and no offset."""
+
+
+def near_columns(evidence: Doubles, label_counts: Ints, near: Doubles) -> Doubles:
+    """Return the columns for how near the names of a label are, [pairs, OF_NEAR]."""
+    frequency, unseen = frequencies(label_counts)
+    cosine, only = near.T
+    return np.column_stack(
+        [cosine, cosine * unseen, only, only * evidence, only * unseen, only * frequency, only * cosine]
+    )
