@@ -1,4 +1,4 @@
-"""Tags whose names mean what a record means: evidence for a tag that was never learned and is not named in it.
+"""Tags whose names mean what a record means: evidence also for tags without training rows.
 
 Given the columns of meaning of every name and of a record, both of unit length, a tag's cosine is the largest
 of its names. All are compared, as 8-bit codes and in whole numbers, so the nearest tags are exact and the

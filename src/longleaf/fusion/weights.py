@@ -107,7 +107,7 @@ def tree_columns(evidence: Doubles, label_counts: Ints) -> Doubles:
 
 
 def match_columns(evidence: Doubles, label_counts: Ints, features: Doubles) -> Doubles:
-    """Return the columns of the regression for labels with a match, [pairs, OF_MATCH] or with `OF_NEAR` more."""
+    """Return the columns for labels with a match, [pairs, OF_MATCH], or with `OF_NEAR` more."""
     near, features = features[:, len(FEATURES) :], features[:, : len(FEATURES)]
     title, unseen = features[:, IN_FIRST], (label_counts == 0).astype(np.float64)
     extra = np.column_stack([evidence * title, unseen * features[:, PRECISION], unseen * title])
