@@ -37,11 +37,14 @@ inline constexpr int64_t kPageFeatures = 4096, kWordFeatures = 64;
 inline constexpr int64_t kSpareBytes = 8;  // after the last chunk's bytes: the kernels read eight codes at a time
 
 // One chunk of weights, and the features of a row that is looked up in it.
+inline constexpr uint32_t kDenseWord = uint32_t(1) << 31;
 struct Word {
-  uint32_t low, high;   // the bitmap of its 64 features
-  uint32_t first_byte;  // of its block
+  uint32_t low, high;  // the bitmap of its 64 features
+  uint32_t block;      // where its block of bytes begins, and kDenseWord if that has a weight for every child
 
   [[gnu::always_inline]] uint64_t bits() const { return uint64_t(high) << 32 | low; }
+  [[gnu::always_inline]] uint32_t first_byte() const { return block & ~kDenseWord; }
+  [[gnu::always_inline]] bool dense() const { return (block & kDenseWord) != 0; }
 };
 struct Chunk {
   const uint64_t* page_words;
@@ -49,7 +52,7 @@ struct Chunk {
   const Word* words;
   const uint8_t* bytes;
   int width;
-  bool dense, coded;
+  bool coded;
   uint32_t low, step;  // what a code stands for, as bits of a float
 };
 struct Query {

@@ -41,6 +41,14 @@ LONGLEAF_INLINE i32x8 widen8(const uint8_t* bytes) {
   return __builtin_convertvector(raw, i32x8);
 #endif
 }
+// x where `which` is above 0, and 0 where it is 0.
+LONGLEAF_INLINE i32x8 keep8(i32x8 x, i32x8 which) {
+#ifdef __AVX2__
+  return (i32x8)_mm256_sign_epi32((__m256i)x, (__m256i)which);
+#else
+  return (which > 0) & x;
+#endif
+}
 // The lanes of a mask as bits.
 LONGLEAF_INLINE uint32_t bits8(i32x8 mask) {
 #ifdef __AVX2__

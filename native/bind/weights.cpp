@@ -35,36 +35,27 @@ In<T> field(const nb::dict& arrays, const char* name) {
 
 ChunkView view_of(const nb::dict& w, int64_t nodes, int64_t features, std::vector<int64_t>& sizes) {
   const auto node = field<int32_t>(w, "node");
-  const auto dense = field<uint8_t>(w, "dense"), bytes = field<uint8_t>(w, "bytes");
+  const auto bytes = field<uint8_t>(w, "bytes");
   const auto word = field<int64_t>(w, "word"), byte = field<int64_t>(w, "byte");
   const auto page_words = field<uint64_t>(w, "page_words");
   const auto page_first = field<uint32_t>(w, "page_first"), words = field<uint32_t>(w, "words");
   const auto weights = field<int64_t>(w, "weights");
   const auto low = field<float>(w, "low"), bias = field<float>(w, "bias");
   const auto step = field<uint32_t>(w, "step");
-  const size_t chunks = dense.shape(0), pages = chunks * size_t(page_count(features));
+  const size_t chunks = weights.shape(0), pages = chunks * size_t(page_count(features));
   if (node.shape(0) != chunks + 1 || word.shape(0) != chunks + 1 || byte.shape(0) != chunks + 1 ||
-      weights.shape(0) != chunks || page_words.shape(0) != pages || page_first.shape(0) != pages ||
-      words.shape(0) % kWordNumbers != 0 || bias.shape(0) != size_t(nodes) ||
-      (low.shape(0) != 0 && low.shape(0) != chunks) || step.shape(0) != low.shape(0) ||
-      bytes.shape(0) < size_t(kSpareBytes))
+      page_words.shape(0) != pages || page_first.shape(0) != pages || words.shape(0) % kWordNumbers != 0 ||
+      bias.shape(0) != size_t(nodes) || (low.shape(0) != 0 && low.shape(0) != chunks) ||
+      step.shape(0) != low.shape(0) || bytes.shape(0) < size_t(kSpareBytes))
     throw std::invalid_argument("the model is damaged: the weight arrays do not fit together");
   sizes.insert(sizes.end(), {int64_t(words.shape(0) / kWordNumbers), int64_t(bytes.shape(0)) - kSpareBytes});
-  return {int64_t(chunks),
-          nodes,
-          features,
-          node.data(),
-          dense.data(),
-          word.data(),
-          byte.data(),
-          weights.data(),
-          page_words.data(),
-          page_first.data(),
-          reinterpret_cast<const Word*>(words.data()),
-          bytes.data(),
-          low.shape(0) ? low.data() : nullptr,
-          step.data(),
-          bias.data()};
+  return {int64_t(chunks),   nodes,
+          features,          node.data(),
+          word.data(),       byte.data(),
+          weights.data(),    page_words.data(),
+          page_first.data(), reinterpret_cast<const Word*>(words.data()),
+          bytes.data(),      low.shape(0) ? low.data() : nullptr,
+          step.data(),       bias.data()};
 }
 
 }  // namespace
@@ -72,7 +63,6 @@ ChunkView view_of(const nb::dict& w, int64_t nodes, int64_t features, std::vecto
 nb::dict to_dict(ChunkArrays arrays) {
   nb::dict out;
   out["node"] = to_numpy(std::move(arrays.node));
-  out["dense"] = to_numpy(std::move(arrays.dense));
   out["word"] = to_numpy(std::move(arrays.word));
   out["byte"] = to_numpy(std::move(arrays.byte));
   out["weights"] = to_numpy(std::move(arrays.weights));
@@ -208,6 +198,7 @@ void bind_weights(nb::module_& m) {
   m.attr("WORD_FEATURES") = kWordFeatures;
   m.attr("WORD_NUMBERS") = kWordNumbers;
   m.attr("SPARE_BYTES") = kSpareBytes;
+  m.attr("DENSE_WORD") = kDenseWord;
   m.attr("CHUNK_BYTES") = kChunkBytes;
   m.attr("LEVEL_BYTES") = kLevelBytes;
   m.attr("PAGE_BYTES") = kPageBytes;

@@ -44,13 +44,14 @@ class Checker {
 
   // Where the block of a word ends, which must begin at `byte`.
   int64_t after_word(int64_t number, int64_t word, int64_t byte) const {
-    require(word < words_ && chunk_.words[word].first_byte == byte);
+    require(word < words_ && chunk_.words[word].first_byte() == byte);
     const uint64_t bits = chunk_.words[word].bits();
+    const bool dense = chunk_.words[word].dense();
     const int64_t slots = std::popcount(bits);
     require(bits != 0 && number * kWordFeatures + 63 - std::countl_zero(bits) < features_);
-    const int64_t first = byte + slots * (chunk_.dense ? chunk_.width * (chunk_.coded ? 1 : 4) : kEndBytes);
+    const int64_t first = byte + slots * (dense ? chunk_.width * (chunk_.coded ? 1 : 4) : kEndBytes);
     require(first <= bytes_);
-    if (chunk_.dense) {
+    if (dense) {
       check_weights(byte, first);
       return first;
     }

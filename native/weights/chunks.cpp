@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 #include "base/slots.h"
 #include "weights/weights.h"
@@ -42,7 +43,7 @@ struct Levels {
   }
 };
 
-// Appends the entries of one chunk, feature by feature, and closes a block after a word's last feature.
+// Appends the entries of one chunk, word by word.
 class Packer {
  public:
   Packer(PackedChunk& out, const ChunkEntries& entries, int width, bool coded)
@@ -50,11 +51,40 @@ class Packer {
     out_.low = coded ? std::bit_cast<float>(levels_.low) : 0.0f;
     out_.step = coded ? levels_.step : 0;
   }
-  void slot(int64_t begin, int64_t end) {
-    if (out_.dense)
-      add_dense(begin, end);
-    else
-      add_sparse(begin, end);
+  // The word of the entries [begin, end).
+  void add_word(int64_t begin, int64_t end) {
+    const size_t first_byte = out_.bytes.size();
+    if (first_byte >= kDenseWord) throw std::length_error("the weights of 192 siblings must take less than 2 GiB.");
+    const bool dense = is_dense(begin, end);
+    out_.words.push_back({0, 0, uint32_t(first_byte) | (dense ? kDenseWord : 0)});
+    each_feature(begin, end, [&](int64_t from, int64_t to) {
+      const int bit = int(entries_.feature[from] % kWordFeatures);
+      (bit < 32 ? out_.words.back().low : out_.words.back().high) |= uint32_t(1) << bit % 32;
+      if (dense)
+        add_dense(from, to);
+      else
+        add_sparse(from, to);
+    });
+    close_block();
+  }
+
+  // Calls visit(begin, end) for every run of entries with the same feature.
+  template <class Visit>
+  void each_feature(int64_t begin, int64_t end, Visit visit) const {
+    for (int64_t next; begin < end; begin = next) {
+      for (next = begin + 1; next < end && entries_.feature[next] == entries_.feature[begin];) ++next;
+      visit(begin, next);
+    }
+  }
+
+ private:
+  bool is_dense(int64_t begin, int64_t end) const {
+    int64_t slots = 0, sparse = 0;
+    each_feature(begin, end, [&](int64_t from, int64_t to) {
+      ++slots;
+      sparse += slot_bytes(to - from, width_, size_) + kEndBytes;
+    });
+    return slots * width_ * size_ <= sparse || 5 * (end - begin) >= 2 * slots * width_;
   }
   void close_block() {
     const auto* ends = reinterpret_cast<const uint8_t*>(ends_.data());
@@ -63,8 +93,6 @@ class Packer {
     ends_.clear();
     block_.clear();
   }
-
- private:
   void add_weight(float weight) {
     if (size_ == 1) {
       block_.push_back(weight == 0.0f ? 0 : levels_.encode(weight));
@@ -100,16 +128,6 @@ class Packer {
   std::vector<uint8_t> block_;
 };
 
-// Calls visit(begin, end) for every run of entries with the same feature.
-template <class Visit>
-void each_feature(const ChunkEntries& entries, Visit visit) {
-  const int64_t size = int64_t(entries.feature.size());
-  for (int64_t begin = 0, end; begin < size; begin = end) {
-    for (end = begin + 1; end < size && entries.feature[end] == entries.feature[begin];) ++end;
-    visit(begin, end);
-  }
-}
-
 template <class T>
 void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
@@ -129,33 +147,16 @@ std::vector<int32_t> chunk_nodes(const TreeView& tree) {
 
 PackedChunk pack_chunk(const ChunkEntries& entries, int width, int64_t features, int weight_bits) {
   PackedChunk out;
-  const bool coded = weight_bits == 8;
-  const int64_t size = coded ? 1 : 4;
-  int64_t slots = 0, sparse = 0;
-  each_feature(entries, [&](int64_t begin, int64_t end) {
-    ++slots;
-    sparse += slot_bytes(end - begin, width, int(size)) + kEndBytes;
-  });
-  out.dense = slots * width * size <= sparse;
   out.weights = int64_t(entries.feature.size());
   out.page_words.assign(size_t(page_count(features)), 0);
   out.page_first.assign(out.page_words.size(), 0);
-  out.bytes.reserve(size_t(out.dense ? slots * width * size : sparse));
-  Packer packer(out, entries, width, coded);
-  int64_t last_word = -1;
-  each_feature(entries, [&](int64_t begin, int64_t end) {
-    const int64_t feature = entries.feature[begin], word = feature / kWordFeatures;
-    if (word != last_word) {
-      packer.close_block();
-      out.page_words[feature / kPageFeatures] |= uint64_t(1) << (word % 64);
-      out.words.push_back({0, 0, uint32_t(out.bytes.size())});
-      last_word = word;
-    }
-    const int bit = int(feature % kWordFeatures);
-    (bit < 32 ? out.words.back().low : out.words.back().high) |= uint32_t(1) << bit % 32;
-    packer.slot(begin, end);
-  });
-  packer.close_block();
+  Packer packer(out, entries, width, weight_bits == 8);
+  for (int64_t begin = 0, end; begin < out.weights; begin = end) {
+    const int64_t word = entries.feature[begin] / kWordFeatures;
+    for (end = begin + 1; end < out.weights && entries.feature[end] / kWordFeatures == word;) ++end;
+    out.page_words[size_t(word / 64)] |= uint64_t(1) << word % 64;
+    packer.add_word(begin, end);
+  }
   for (size_t page = 1; page < out.page_first.size(); ++page)
     out.page_first[page] = out.page_first[page - 1] + uint32_t(std::popcount(out.page_words[page - 1]));
   return out;
@@ -169,7 +170,6 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
   out.word.push_back(0);
   out.byte.push_back(0);
   for (const PackedChunk& chunk : chunks) {
-    out.dense.push_back(chunk.dense);
     out.weights.push_back(chunk.weights);
     out.word.push_back(out.word.back() + int64_t(chunk.words.size()));
     out.byte.push_back(out.byte.back() + int64_t(chunk.bytes.size()));
@@ -191,10 +191,13 @@ ChunkArrays join_chunks(std::vector<int32_t> node, std::vector<PackedChunk> chun
 
 Chunk chunk_at(const ChunkView& v, int64_t c) {
   const int64_t pages = c * page_count(v.features);
-  return {v.page_words + pages,      v.page_first + pages,
-          v.words + v.word[c],       v.bytes + v.byte[c],
-          v.node[c + 1] - v.node[c], v.dense[c] != 0,
-          v.low != nullptr,          v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
+  return {v.page_words + pages,
+          v.page_first + pages,
+          v.words + v.word[c],
+          v.bytes + v.byte[c],
+          v.node[c + 1] - v.node[c],
+          v.low != nullptr,
+          v.low ? std::bit_cast<uint32_t>(v.low[c]) : 0,
           v.low ? v.step[c] : 0};
 }
 

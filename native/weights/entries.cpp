@@ -24,13 +24,18 @@ class Unpacker {
   }
 
   void block(int64_t first_feature, const Word& word) {
-    const uint8_t* ends = chunk_.bytes + word.first_byte;
-    const uint8_t* slots = ends + (chunk_.dense ? 0 : kEndBytes * std::popcount(word.bits()));
+    const bool dense = word.dense();
+    const uint8_t* ends = chunk_.bytes + word.first_byte();
+    const uint8_t* slots = ends + (dense ? 0 : kEndBytes * std::popcount(word.bits()));
     const uint8_t* begin = slots;
     int64_t i = 0;
     for (uint64_t bits = word.bits(); bits != 0; bits &= bits - 1, ++i) {
-      const uint8_t* end = chunk_.dense ? begin + chunk_.width * size_ : slots + slot_end(ends, i);
-      slot(int32_t(first_feature + std::countr_zero(bits)), begin, end);
+      const uint8_t* end = dense ? begin + chunk_.width * size_ : slots + slot_end(ends, i);
+      const auto feature = int32_t(first_feature + std::countr_zero(bits));
+      if (dense)
+        dense_slot(feature, begin);
+      else
+        slot(feature, begin, end);
       begin = end;
     }
   }
@@ -38,13 +43,15 @@ class Unpacker {
   ChunkEntries out;
 
  private:
+  void dense_slot(int32_t feature, const uint8_t* begin) {
+    for (int child = 0; child < chunk_.width; ++child) add(feature, child, begin, child);
+  }
+
   void slot(int32_t feature, const uint8_t* begin, const uint8_t* end) {
-    const int64_t n = chunk_.dense ? chunk_.width : slot_weights(end - begin, chunk_.width, size_);
+    const int64_t n = slot_weights(end - begin, chunk_.width, size_);
     const int mask = mask_bytes(chunk_.width);
     int64_t next = 0;
-    if (chunk_.dense) {
-      for (int child = 0; child < chunk_.width; ++child) add(feature, child, begin, next++);
-    } else if (n <= mask) {
+    if (n <= mask) {
       for (; next < n; ++next) add(feature, begin[next], begin + n, next);
     } else {
       for (int byte = 0; byte < mask; ++byte)
@@ -81,7 +88,6 @@ PackedChunk copy_chunk(const ChunkView& view, int64_t c) {
   const Chunk chunk = chunk_at(view, c);
   const int64_t pages = page_count(view.features), words = view.word[c + 1] - view.word[c];
   PackedChunk out;
-  out.dense = chunk.dense;
   out.weights = view.weights[c];
   out.page_words.assign(chunk.page_words, chunk.page_words + pages);
   out.page_first.assign(chunk.page_first, chunk.page_first + pages);

@@ -19,18 +19,19 @@ namespace longleaf {
 // the ones before a bit are counted to find its place.
 //   chunk c:  nodes [node[c], node[c + 1]), pages [c * pages(features), (c + 1) * pages(features))
 //   page p:   page_words[p] is its bitmap, page_first[p] its first word, counted from word[c]
-//   word w:   words[w] has its bitmap and where its block of bytes begins, counted from byte[c]
-//   block:    where each of its features' slots ends, two bytes each, counted from the last of these; then the slots
+//   word w:   words[w] has its bitmap, where its block of bytes begins, counted from byte[c], and whether it is dense
+//   block:    where each of its features' slots ends, two bytes each, counted from the last of these; then the slots;
+//             a dense one has slots only
 // What a look-up reads one after the other is stored together, since it comes from memory a cache line at a time.
 // A slot with n weights names their children, a byte each, or as a bitmap over all children where that is shorter; then
 // come the weights: 32-bit floats, or a byte each, the sign in its low bit and a level above it. Level 0 is the weight
 // 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly equal
-// ratios. A chunk is dense where that takes no more bytes: its slots have a weight for every child and need no ends.
+// ratios. A word is dense where that takes no more bytes, or two fifths of its weights are there: its slots have a
+// weight for every child and need no ends, so that features that follow each other in a row are read in one go.
 // kSpareBytes bytes follow the last chunk's.
 struct ChunkView {
   int64_t chunks = 0, nodes = 0, features = 0;
-  const int32_t* node = nullptr;  // chunks + 1
-  const uint8_t* dense = nullptr;
+  const int32_t* node = nullptr;                   // chunks + 1
   const int64_t *word = nullptr, *byte = nullptr;  // chunks + 1 each
   const int64_t* weights = nullptr;                // per chunk, how many there are: only reported, never relied on
   const uint64_t* page_words = nullptr;
@@ -43,7 +44,6 @@ struct ChunkView {
 };
 struct ChunkArrays {
   std::vector<int32_t> node;
-  std::vector<uint8_t> dense;
   std::vector<int64_t> word, byte;
   std::vector<int64_t> weights;
   std::vector<uint64_t> page_words;
@@ -56,10 +56,10 @@ struct ChunkArrays {
 inline int64_t page_count(int64_t features) { return (features + kPageFeatures - 1) / kPageFeatures; }
 
 // What a chunk takes in these arrays besides its words and bytes.
-inline constexpr int64_t kChunkBytes = sizeof(int32_t) + sizeof(uint8_t) + 3 * sizeof(int64_t);  // node ... weights
-inline constexpr int64_t kLevelBytes = sizeof(float) + sizeof(uint32_t);    // of 8-bit weights: low and step
-inline constexpr int64_t kPageBytes = sizeof(uint64_t) + sizeof(uint32_t);  // of each page
-inline constexpr int kLevels = 127;                                         // of 8-bit weights, above 0
+inline constexpr int64_t kChunkBytes = sizeof(int32_t) + 3 * sizeof(int64_t);  // node ... weights
+inline constexpr int64_t kLevelBytes = sizeof(float) + sizeof(uint32_t);       // of 8-bit weights: low and step
+inline constexpr int64_t kPageBytes = sizeof(uint64_t) + sizeof(uint32_t);     // of each page
+inline constexpr int kLevels = 127;                                            // of 8-bit weights, above 0
 
 // One chunk's weights as (feature, child, value) in order of feature, then child.
 struct ChunkEntries {
@@ -87,7 +87,6 @@ std::vector<int32_t> chunk_nodes(const TreeView& tree);  // where each chunk's n
 
 // One chunk's share of the arrays, packed as soon as its entries are known, so that these need not be kept.
 struct PackedChunk {
-  bool dense = false;
   int64_t weights = 0;
   std::vector<uint64_t> page_words;
   std::vector<uint32_t> page_first;

@@ -43,8 +43,9 @@ CHUNK_WIDTH: int  # siblings that one chunk of weights holds at most
 PAGE_FEATURES: int  # features of a page, whose bitmap is an element of ``page_words``
 WORD_FEATURES: int  # features of a word; a page has as many words
 WORD_NUMBERS: int  # elements of ``words`` per word: its bitmap's two halves, and where its bytes begin
+DENSE_WORD: int  # added to where the bytes of a dense word begin
 SPARE_BYTES: int  # what follows the bytes of the last chunk
-CHUNK_BYTES: int  # of a chunk in ``node``, ``dense``, ``word``, ``byte`` and ``weights``
+CHUNK_BYTES: int  # of a chunk in ``node``, ``word``, ``byte`` and ``weights``
 LEVEL_BYTES: int  # of a chunk in ``low`` and ``step``, if weights have 8 bits
 PAGE_BYTES: int  # of a page of a chunk in ``page_words`` and ``page_first``
 ENTRY_BYTES: int  # of a weight until it is packed: feature, child and value

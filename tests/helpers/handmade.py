@@ -43,12 +43,13 @@ def decode(weights, n_features):
     """Unpack the arrays of a tree's weights into dense weights; see `longleaf.weights.layout`."""
     W = np.zeros((n_features, len(weights["bias"])), np.float32)
     pages = (n_features + 4095) // 4096
-    for c, dense in enumerate(weights["dense"]):
+    for c in range(len(weights["weights"])):
         word = int(weights["word"][c])
         for page in range(pages):
             for bit in _ones(weights["page_words"][c * pages + page]):
                 low, high, first_byte = (int(number) for number in weights["words"][3 * word : 3 * word + 3])
-                begin = block = int(weights["byte"][c]) + first_byte
+                dense = first_byte >= _core.DENSE_WORD
+                begin = block = int(weights["byte"][c]) + first_byte % _core.DENSE_WORD
                 features = _ones(low | high << 32)
                 if not dense:
                     begin += 2 * len(features)

@@ -54,7 +54,7 @@ def test_an_empty_folder_is_not_a_model(tmp_path):
         (b'{"format": "longleaf", "format_version": 1, "x": 1e999}', "was altered"),
         (
             b'{"format": "longleaf", "format_version": 3}',
-            r"was written by a newer longleaf \(format 3\); this one reads up to 1\.",
+            r"was written by a newer longleaf \(format 3\); this one reads up to 2\.",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 import longleaf as ll
+from longleaf import _core
 from longleaf.explain import explain_row
 from tests.helpers.data import ROOT
 from tests.helpers.mutants import TEXTS, save_models
@@ -61,7 +62,8 @@ def test_biases_that_no_answer_can_be_made_of_are_refused(originals, forge, valu
 
 def test_verifying_reads_the_weights_which_loading_leaves_for_later(originals, forge):
     weights = ll.load(originals / "plt32").weights_[0]
-    chunk = int(np.flatnonzero(weights["dense"])[0])
+    first_words = weights["words"].reshape(-1, _core.WORD_NUMBERS)[weights["word"][:-1]]
+    chunk = int(np.flatnonzero(first_words[:, 2] >= _core.DENSE_WORD)[0])
     damaged = np.array(weights["bytes"])
     at = int(weights["byte"][chunk])
     damaged[at : at + 4] = np.frombuffer(np.float32(3e38).tobytes(), np.uint8)

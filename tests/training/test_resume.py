@@ -84,7 +84,7 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path):
     manifest = folder / "checkpoint.json"
     whole = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(whole | {"format_version": 1}))
-    with pytest.raises(CheckpointError, match="must have format 6; got 1"):
+    with pytest.raises(CheckpointError, match="must have format 7; got 1"):
         make().fit(X, Y, checkpoint=folder)
     manifest.write_text("{")
     with pytest.raises(CheckpointError, match=r"checkpoint.json is damaged"):

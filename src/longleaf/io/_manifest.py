@@ -18,7 +18,7 @@ from longleaf._validation import ModelError
 
 MANIFEST = "model.json"
 FORMAT = "longleaf"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _CHECKSUM = "crc32"
 _NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _HEX = re.compile(r"[0-9a-f]{8}")

@@ -55,7 +55,8 @@ def put_back(
 ) -> _core.WeightArrays:
     """Replace the weights of a subtree; all other chunks stay as they are."""
     chunks = _subtree_chunks(weights, subtree)
-    source, chunk = np.zeros(len(weights["dense"]), np.int64), np.arange(len(weights["dense"]))
+    n_chunks = len(weights["weights"])
+    source, chunk = np.zeros(n_chunks, np.int64), np.arange(n_chunks)
     source[chunks], chunk[chunks] = 1, np.arange(len(chunks))
     bias = np.array(weights["bias"], np.float32)
     bias[subtree.nodes[1:]] = trained["bias"][1:]

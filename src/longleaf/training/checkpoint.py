@@ -25,7 +25,7 @@ from longleaf.trees.label_tree import LabelTree
 MANIFEST = "checkpoint.json"
 # 1 cut the top of binary trees otherwise, 2 clustered labels for longer, 3 by other seeds,
 # 4 visited the rows of wide families one by one, 5 trained equal trees once each
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "k", "random_state"})
 """Parameters that a resumed training may have otherwise; the seeds stand for the last one."""

@@ -84,7 +84,7 @@ def select_chunks(
 
 def _slice(arrays: _core.WeightArrays, begin: int, end: int) -> _core.WeightArrays:
     """Return the arrays of consecutive chunks, without those that must be counted again."""
-    pages = len(arrays["page_words"]) // len(arrays["dense"])
+    pages = len(arrays["page_words"]) // len(arrays["weights"])
     words = slice(*(WORD_NUMBERS * int(arrays["word"][chunk]) for chunk in (begin, end)))
     byte = slice(*(int(arrays["byte"][chunk]) for chunk in (begin, end)))
     piece = {name: arrays[name][begin:end] for name in PER_CHUNK}

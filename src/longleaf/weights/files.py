@@ -17,7 +17,7 @@ from longleaf.io.storage import Folder
 from longleaf.propensity._model import UNKNOWN_COUNT
 from longleaf.trees.label_tree import LabelTree
 from longleaf.weights.chunks import WeightedTree
-from longleaf.weights.layout import ARRAYS
+from longleaf.weights.layout import ARRAYS, mark_dense_words
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -101,8 +101,11 @@ def attributes_from(folder: Folder) -> dict[str, Any]:
 
 
 def _weighted_tree(folder: Folder, name: str) -> WeightedTree:
-    arrays = folder.part(name)
-    check_arrays(arrays, TREE, f"{folder.place}{name}/")
+    arrays, place = folder.part(name), f"{folder.place}{name}/"
+    check_arrays(arrays, TREE, place)
+    if "dense" in arrays:  # of format 1
+        check_arrays(arrays, {"dense": "uint8"}, place)
+        arrays["words"] = mark_dense_words(arrays.pop("dense"), arrays["word"], arrays["words"], place)
     return WeightedTree(LabelTree(arrays.pop("first_child"), arrays.pop("label")), arrays)
 
 
