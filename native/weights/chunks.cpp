@@ -50,6 +50,8 @@ class Packer {
       : out_(out), entries_(entries), width_(width), size_(coded ? 1 : 4), levels_{Levels::spanning(entries.value)} {
     out_.low = coded ? std::bit_cast<float>(levels_.low) : 0.0f;
     out_.step = coded ? levels_.step : 0;
+    const Sizes all = sizes_of(0, int64_t(entries.feature.size()));
+    all_dense_ = all.dense <= all.sparse;
   }
   // The word of the entries [begin, end).
   void add_word(int64_t begin, int64_t end) {
@@ -78,14 +80,27 @@ class Packer {
   }
 
  private:
-  bool is_dense(int64_t begin, int64_t end) const {
-    int64_t slots = 0, sparse = 0;
+  struct Sizes {
+    int64_t slots = 0, dense = 0, sparse = 0;  // slots, and what they take either way
+  };
+  Sizes sizes_of(int64_t begin, int64_t end) const {
+    Sizes sizes;
     each_feature(begin, end, [&](int64_t from, int64_t to) {
-      ++slots;
-      sparse += slot_bytes(to - from, width_, size_) + kEndBytes;
+      ++sizes.slots;
+      sizes.dense += width_ * size_;
+      sizes.sparse += slot_bytes(to - from, width_, size_) + kEndBytes;
     });
-    return slots * width_ * size_ <= sparse || 5 * (end - begin) >= 2 * slots * width_;
+    return sizes;
   }
+  // Words of both kinds in a chunk cost mispredicted branches: they are worth that if runs of features are read.
+  bool is_dense(int64_t begin, int64_t end) const {
+    if (all_dense_) return true;
+    const Sizes sizes = sizes_of(begin, end);
+    if (sizes.slots < kFewestSlots) return false;
+    return sizes.dense <= sizes.sparse || 5 * (end - begin) >= 2 * sizes.slots * width_;
+  }
+  static constexpr int64_t kFewestSlots = 16;
+
   void close_block() {
     const auto* ends = reinterpret_cast<const uint8_t*>(ends_.data());
     out_.bytes.insert(out_.bytes.end(), ends, ends + sizeof(uint16_t) * ends_.size());
@@ -126,6 +141,7 @@ class Packer {
   const Levels levels_;
   std::vector<uint16_t> ends_;
   std::vector<uint8_t> block_;
+  bool all_dense_ = false;
 };
 
 template <class T>

@@ -26,8 +26,9 @@ namespace longleaf {
 // A slot with n weights names their children, a byte each, or as a bitmap over all children where that is shorter; then
 // come the weights: 32-bit floats, or a byte each, the sign in its low bit and a level above it. Level 0 is the weight
 // 0; the bits of level i's float are those of low[c] plus (i - 1) * step[c], so that levels differ by nearly equal
-// ratios. A word is dense where that takes no more bytes, or two fifths of its weights are there: its slots have a
-// weight for every child and need no ends, so that features that follow each other in a row are read in one go.
+// ratios. All words of a chunk are dense where that takes no more bytes, or else those of many features that take no
+// more, or that have two fifths of their weights: their slots have a weight for every child and need no ends, so that
+// features that follow each other in a row are read in one go.
 // kSpareBytes bytes follow the last chunk's.
 struct ChunkView {
   int64_t chunks = 0, nodes = 0, features = 0;
