@@ -1,4 +1,4 @@
-"""``longleaf encoder``: what an encoder is, its embeddings of texts, and what is kept of them."""
+"""``longleaf encoder``: what an encoder is, embeddings of texts, what is kept of them, and fine-tuning."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from longleaf.cli import _console, _options
 from longleaf.cli._commands import Command, Group
 from longleaf.cli._data import check_new_file, check_not_read
 from longleaf.cli._tables import given_fields, open_table, report
+from longleaf.cli.encoder_tune import tune
 from longleaf.encoders.cache import cache_sizes
 from longleaf.encoders.places import cache_folder
 from longleaf.io.streams import open_replacing
@@ -35,6 +36,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Turn texts into embeddings.",
 )
+app.command(cls=Command)(tune)
 
 
 @app.command(cls=Command)

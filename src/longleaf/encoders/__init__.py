@@ -9,13 +9,29 @@
 - `tokens` and `threads` are what `session` is made of.
 - `components` makes columns of features of embeddings.
 - `cache` keeps embeddings on disk; `places` says where files are kept, `extras` what must be installed.
+- `tuning` fine-tunes an encoder on texts and tags, with PyTorch.
 
 The libraries of the extra ``encoder`` are imported only when they are used.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from longleaf.encoders.cache import CachedEncoder, cache_size, cached, clear_cache
 from longleaf.encoders.column import Column
 from longleaf.encoders.encoder import Encoder
 from longleaf.encoders.loading import load
 
+if TYPE_CHECKING:
+    from longleaf.encoders.tuning import FineTuned as FineTuned
+    from longleaf.encoders.tuning import fine_tune as fine_tune
+
 __all__ = ["CachedEncoder", "Column", "Encoder", "cache_size", "cached", "clear_cache", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load fine-tuning when somebody asks for it: it stands on the label trees, and these on nothing here."""
+    if name in ("FineTuned", "fine_tune"):
+        from longleaf.encoders import tuning
+
+        return getattr(tuning, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

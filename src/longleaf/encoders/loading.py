@@ -71,17 +71,24 @@ def _load(source: str | os.PathLike[str], max_tokens: int | None) -> Encoder:
     path = Path(source)
     if isinstance(source, str) and source.startswith(PREFIX):
         return Column(source.removeprefix(PREFIX))
-    if source == MINILM:
-        needed("onnxruntime", f"encoder {MINILM!r}")
-        return _from_folder(minilm_folder(), MINILM, max_tokens)
-    if path.is_dir():
-        return _from_folder(path, base_name(path), max_tokens)
-    if path.suffix == ".onnx":
+    if path.suffix == ".onnx" and not path.is_dir():
         if not path.is_file():
             raise ModelError(f"{path} does not exist.")
         return _from_onnx(path, _folder_of(path), base_name(path), max_tokens)
+    if source == MINILM:
+        needed("onnxruntime", f"encoder {MINILM!r}")
+    name, folder = find_folder(source)
+    return _from_folder(folder, name, max_tokens)
+
+
+def find_folder(source: str | os.PathLike[str]) -> tuple[str, Path]:
+    """Return the name and the folder of a model; one on the Hugging Face hub is downloaded."""
+    if source == MINILM:
+        return MINILM, minilm_folder()
+    if Path(source).is_dir():
+        return base_name(source), Path(source)
     if isinstance(source, str) and re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", source):
-        return _from_folder(hub.download(source), source, max_tokens)
+        return source, hub.download(source)
     raise ValueError(f"encoder must be {POSSIBLE}; got {str(source)!r:.80}, which does not exist.")
 
 
