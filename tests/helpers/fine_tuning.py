@@ -36,3 +36,13 @@ def toy(n_texts: int = 400, seed: int = 0) -> tuple[list[str], list[list[str]]]:
         texts.append(" ".join(random.permutation([*words, WORDS[random.integers(len(WORDS))]])))
         tags.append([f"topic {topic}"])
     return texts, tags
+
+
+@pytest.fixture
+def one_thread():
+    """Compute with one thread, since tests run side by side."""
+    torch = pytest.importorskip("torch", reason="needs the extra finetune")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

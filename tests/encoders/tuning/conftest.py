@@ -1,17 +1,14 @@
-"""One thread each, since tests run side by side; and a tiny encoder to start from."""
+"""A tiny encoder to start from, and one thread."""
 
 import pytest
 
+from tests.helpers.fine_tuning import one_thread as one_thread
 from tests.helpers.fine_tuning import save_base
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    torch = pytest.importorskip("torch", reason="needs the extra finetune")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def quiet(one_thread):
+    """Let every test compute with one thread."""
 
 
 @pytest.fixture(scope="session")
