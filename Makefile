@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What is installed beside longleaf; `make test EXTRAS=dev,finetune` also tests fine-tuning, which needs PyTorch.
+EXTRAS ?= dev
 NATIVE := $(shell find native -type f)
 MODULES := build/modules
+CHOSEN := build/extras
 
 .PHONY: demo test test-browser lint tidy types unit coverage sanitize sanitize-threads peers bench load scale paper clean always
 
@@ -18,10 +21,15 @@ $(MODULES): always
 	@find src/longleaf -name '*.py' | LC_ALL=C sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# Built again when the build description, the C++ or the list of modules changes; the Python sources are used
-# where they lie.
-$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+# The extras, likewise.
+$(CHOSEN): always
+	@mkdir -p $(@D)
+	@test "$$(cat $@ 2> /dev/null)" = '$(EXTRAS)' || echo '$(EXTRAS)' > $@
+
+# Built again when the build description, the C++, the list of modules or the extras change; the Python sources
+# are used where they lie.
+$(STAMP): $(BIN)/python pyproject.toml CMakeLists.txt $(NATIVE) $(MODULES) $(CHOSEN)
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	touch $@
 
 demo: $(STAMP)

@@ -20,7 +20,7 @@ LEVELS = (
     ("cli",),
     ("server", "report", "distributed", "client"),
     ("tuning", "importing", "models", "planning", "store"),
-    ("tagger", "objectives"),
+    ("tagger", "objectives", "encoders.tuning"),
     ("suggest", "_tagger_files", "reading"),
     ("fusion",),
     ("explain", "baselines"),
@@ -41,6 +41,9 @@ LEVELS = (
     ("_core",),
 )
 """Packages and modules, from those that people use down to native code."""
+
+HIGHER = ("encoders.tuning",)
+"""Packages that stand higher than the one they are in, which only loads them when they are asked for."""
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -68,22 +71,24 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
 def package_of(module: str) -> str:
     """Return the package or top-level module of longleaf that a dotted name belongs to."""
     names = module.split(".")
-    return names[1] if len(names) > 1 else ""
+    inner = ".".join(names[1:3])
+    return inner if inner in HIGHER else names[1] if len(names) > 1 else ""
 
 
 def graph() -> dict[str, dict[str, list[str]]]:
     """Return, per package, the packages that it imports, and the files that do."""
     known = {path.stem for path in SOURCE.glob("*.py")} | {p.name for p in SOURCE.iterdir() if p.is_dir()}
-    known |= {"_core"}
+    known |= {"_core", *HIGHER}
     found: dict[str, dict[str, list[str]]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         relative = path.relative_to(SOURCE)
-        source = relative.parts[0].removesuffix(".py")
+        source = package_of(".".join(("longleaf", *relative.with_suffix("").parts)))
         if source == "__init__":
             continue
         for module in imported(path):
             target = package_of(module)
-            if target in known and target not in (source, "__init__", "__main__"):
+            own = target == source or target.startswith(f"{source}.")
+            if target in known and not own and target not in ("__init__", "__main__"):
                 found.setdefault(source, {}).setdefault(target, []).append(str(relative))
     return found
 

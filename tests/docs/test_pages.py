@@ -1,7 +1,10 @@
 """The Python on the pages runs as it stands, top to bottom."""
 
+import ast
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +91,21 @@ def test_the_request_of_the_page_of_utilities_is_json() -> None:
         one.code for one in blocks((GUIDE / "utilities.md").read_text("utf-8")) if one.language == "json"
     ]
     assert {row["tag"] for row in json.loads(request)["utility"]} == {"*", "olive oil", "import"}
+
+
+def test_the_page_of_fine_tuning_calls_it_as_it_is() -> None:
+    text = (GUIDE / "fine-tuning.md").read_text("utf-8")
+    known = run_well("encoder", "tune", "--help")
+    options = {"--checkpoint", "--validation", "--epochs", "--max-tokens", "--batch-size", "--negatives"}
+    assert options <= set(re.findall(r"--[a-z-]+", text))
+    assert not [option for option in options if option not in known]
+    (code,) = [block.code for block in blocks(text) if block.language == "python"]
+    call = next(node for node in ast.walk(ast.parse(code)) if "fine_tune" in ast.unparse(node)[:40])
+    names = {
+        keyword.arg for node in ast.walk(call) if isinstance(node, ast.Call) for keyword in node.keywords
+    }
+    assert names == {"checkpoint"}
+    assert names <= set(inspect.signature(ll.encoders.fine_tune).parameters)
 
 
 def test_the_figures_of_as_many_as_are_likely_are_those_of_the_commands(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_batch_is_trained_on_its_labels_and_shortlists(base):
     assert data.labels(rows).tolist() == sorted({7, *data.Y[rows].indices.tolist()})
 
 
-class Largest(TorchDispatchMode):
+class Largest(TorchDispatchMode):  # type: ignore[misc]
     """Notes how large the largest tensor is that an operation allocates."""
 
     numel = 0
