@@ -34,6 +34,7 @@ def prepare(data: Path, out: Path, base: str, max_tokens: int) -> None:
     """Write tokens, labels and the base encoder."""
     from longleaf.encoders.tuning.base import Base
     from longleaf.io.tables import read_table
+    from longleaf.text.meaning import embedded_text
     from longleaf.text.tags import TagCollector
 
     encoder = Base.find(base, max_tokens)
@@ -41,7 +42,7 @@ def prepare(data: Path, out: Path, base: str, max_tokens: int) -> None:
     collector = TagCollector()
     for split in SPLITS:
         with read_table(data / f"{split}.jsonl.xz") as records:
-            rows = [(record.text, record.tags) for record in records]
+            rows = [(embedded_text(record.content(), list(record.fields)), record.tags) for record in records]
         tokens = encoder.tokens([text for text, _ in rows], 2)
         labels = TagCollector(collector.tags)
         for _, tags in rows:

@@ -18,6 +18,7 @@ from longleaf.cli._training import check_outside
 from longleaf.encoders.tuning.extras import check_extra
 from longleaf.encoders.tuning.fine_tuned import Epoch
 from longleaf.encoders.tuning.fine_tuning import fine_tune
+from longleaf.text.fields import Text
 
 LOGGER = "longleaf.encoders.tuning"
 LARGEST_RATE = 1.0
@@ -168,11 +169,12 @@ def _share(validation: str) -> float | None:
     return share
 
 
-def _read(path: str, fields: dict[str, Any], strict: bool) -> tuple[list[str], list[list[str]]]:
-    texts, tags = [], []
+def _read(path: str, fields: dict[str, Any], strict: bool) -> tuple[list[Text], list[list[str]]]:
+    texts: list[Text] = []
+    tags = []
     with open_table(path, fields, strict=strict) as reader:
         for record in reader:
-            texts.append(record.text)
+            texts.append(record.content())
             tags.append(record.tags)
     report(reader)
     return texts, tags

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from longleaf._validation import DataError, check_number
 from longleaf.split import DEV, TRAIN, split_rows
-from longleaf.text.fields import Text, joined_text, split_first
+from longleaf.text.fields import Text, split_first
+from longleaf.text.meaning import embedded_text
 from longleaf.text.tags import TagCollector, known_indicator
 
 MOST_HELD_OUT = 10_000
@@ -69,7 +70,7 @@ def read_examples(texts: Iterable[Text], tags: Tags, validation: object, seed: i
     seed : int
     """
     collector = TagCollector()
-    joined = _joined(texts, "texts")
+    joined = _joined(texts)
     for row in _rows_of(tags):
         collector.add(row)
     names, Y = collector.sorted_indicator()
@@ -78,7 +79,7 @@ def read_examples(texts: Iterable[Text], tags: Tags, validation: object, seed: i
     if not len(found):
         raise DataError(f"texts must have words and a tag in at least one row; none of {len(joined)} has.")
     if isinstance(validation, tuple | list) and len(validation) == 2:
-        others = _joined(validation[0], "validation texts")
+        others = _joined(validation[0])
         Y = known_indicator(validation[1], names, "add")
         _check_equal(others, Y.shape[0], "validation texts and tags")
         held_out = _usable(Examples(others, Y))
@@ -109,16 +110,10 @@ def _held_out(found: Examples, share: object, seed: int) -> Split:
     return Split(found.take(np.flatnonzero(splits == TRAIN)), found.take(rows))
 
 
-def _joined(texts: Iterable[Text], name: str) -> list[str]:
-    _, rows = split_first(texts)
-    joined = []
-    for row, text in enumerate(rows):
-        if not isinstance(text, str) and not hasattr(text, "items"):
-            raise TypeError(
-                f"{name}[{row}] must be a string or a record of fields; got {type(text).__name__}."
-            )
-        joined.append(joined_text(text))
-    return joined
+def _joined(texts: Iterable[Text]) -> list[str]:
+    """Return what an encoder reads of each text, as in a tagger."""
+    fields, rows = split_first(texts)
+    return [embedded_text(text, list(fields), row) for row, text in enumerate(rows)]
 
 
 def _rows_of(tags: Tags) -> Tags:

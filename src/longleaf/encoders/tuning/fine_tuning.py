@@ -49,7 +49,7 @@ def fine_tune(
     Parameters
     ----------
     texts : iterable of str or records
-        The fields of a record are joined.
+        The fields of a record are joined as sentences, as in ``ll.Tagger(encoder=...)``.
     tags : iterable of lists of str
     output : path
         The folder to write.
