@@ -29,7 +29,7 @@ __all__ = ["CachedEncoder", "Column", "Encoder", "cache_size", "cached", "clear_
 
 
 def __getattr__(name: str) -> Any:
-    """Load fine-tuning when somebody asks for it: it stands on the label trees, and these on nothing here."""
+    """Load fine-tuning when somebody asks for it: it uses label trees, which nothing else here may import."""
     if name in ("FineTuned", "fine_tune"):
         from longleaf.encoders import tuning
 

@@ -180,7 +180,7 @@ def _run(training: Training, request: Request) -> list[Epoch]:
 
     try:
         return training.run()
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         raise DataError(
             f"The GPU has not enough memory for batches of {request.batch_size} texts of up to "
             f"{request.max_tokens} tokens; use a smaller batch_size or max_tokens."
