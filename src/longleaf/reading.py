@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from longleaf._validation import DataError
 from longleaf.encoders.cache import cached
 from longleaf.encoders.encoder import Encoder
 from longleaf.explain.titles import RecordNotes
@@ -107,6 +108,8 @@ class TaggedRows:
         if encoder is None or reading is None:
             return found
         embeddings = reading.embeddings()
+        if not embeddings.shape[1]:
+            raise DataError(f"texts must bring embeddings for encoder {encoder.name}; none of them does.")
         return replace(found, meaning=Meaning.fit(encoder, embeddings, *columns), embeddings=embeddings)
 
     @cached_property

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from longleaf._validation import check_choice, check_count, check_number
 from longleaf.conformal import cut as cut_to_set
+from longleaf.encoders.column import Column
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.mapped import explain_row, label_line, mapped_explanation, with_refined
 from longleaf.explain.records import RecordIndex, SimilarRecord
@@ -40,7 +41,7 @@ from longleaf.search.top_k import (
 )
 from longleaf.search.utility import LARGEST_UTILITY, Bools, Floats, Utility
 from longleaf.text.fields import Text, field_texts, joined_text
-from longleaf.text.meaning import EmbeddingPass, Meaning, without_each_word
+from longleaf.text.meaning import EmbeddingPass, Meaning, first_words, without_word
 from longleaf.text.tags import TagIndex, quoted, ready_texts
 from longleaf.text.utilities import UtilityRows, utility_of
 from longleaf.training.params import MOST_K
@@ -49,6 +50,9 @@ MOST_WORDS = 5
 """How many words a suggestion names."""
 DIGITS = 7
 """What a 32-bit float holds."""
+
+WORDS_AT_ONCE = 16
+"""How many embeddings of a text without a word are computed between two reports of progress."""
 
 AUTO = "auto"
 """As k: the probabilities decide how many tags each record gets."""
@@ -194,22 +198,44 @@ class Suggester:
         """The fields of records that the model reads, in order; none if it reads plain texts."""
         return list(getattr(self.vectorizer, "field_weights_", ()))
 
-    def matrix(self, texts: Iterable[Text]) -> Any:
-        """Turn texts or records into features."""
+    def embeddings(self, texts: Iterable[Text], n_jobs: int | None = None) -> Floats:
+        """Embed texts or records, for `matrix` and `rows`; the model must have been trained with an encoder.
+
+        Parameters
+        ----------
+        texts : iterable of str or mapping
+        n_jobs : int or None
+            Threads.
+        """
+        assert self.meaning is not None
+        reading = EmbeddingPass(self.meaning.encoder(), n_jobs)
+        for _ in reading.through(texts, self.fields):
+            pass
+        return reading.embeddings()
+
+    def matrix(self, texts: Iterable[Text], embeddings: Floats | None = None) -> Any:
+        """Turn texts or records into features; their embeddings are computed unless they are known."""
         texts = ready_texts(texts, self.vectorizer)
         if self.meaning is None:
             X = self.vectorizer.transform(texts)
             return X if sp.issparse(X) else np.asarray(X)
-        reading = EmbeddingPass(self.meaning.encoder(), self.model.n_jobs)
+        reading = EmbeddingPass(self.meaning.encoder(), self.model.n_jobs, embeddings)
         X = self.vectorizer.transform(ready_texts(reading.through(texts, self.fields), self.vectorizer))
         return self.meaning.joined(X, reading.embeddings())
 
-    def rows(self, texts: Iterable[Text]) -> Any:
-        """Turn texts or records into rows to be searched: their features, and the names found in them."""
+    def rows(self, texts: Iterable[Text], embeddings: Floats | None = None) -> Any:
+        """Turn texts or records into rows to be searched: their features, and the names found in them.
+
+        Parameters
+        ----------
+        texts : iterable of str or mapping
+        embeddings : float32 array [texts, embedding], optional
+            Their embeddings, if they are known.
+        """
         if self.fusion is None:
-            return self.matrix(texts)
+            return self.matrix(texts, embeddings)
         finder = NameFinder(self.fusion.index, self.fields)
-        X = self.matrix(finder.through(ready_texts(texts, self.vectorizer)))
+        X = self.matrix(finder.through(ready_texts(texts, self.vectorizer)), embeddings)
         meaning = None if self.n_words is None else as_codes(X[:, self.n_words :].toarray())
         counts, has_leaf = self.model.label_counts_, self.model.has_leaves()
         return RecordRows(
@@ -354,7 +380,15 @@ class Suggester:
             answers[row].append(Suggestion(tag, self.tags.name(tag), score, probability, words))
         return answers
 
-    def explain(self, X: Any, row: int, label: int, text: Text, meaning_by_word: bool = False) -> Explanation:
+    def explain(
+        self,
+        X: Any,
+        row: int,
+        label: int,
+        text: Text,
+        meaning_by_word: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> Explanation:
         """Say what each word of a row's text added to the log probability of a label.
 
         Parameters
@@ -364,7 +398,9 @@ class Suggester:
         text : str
             The text that the row was made of.
         meaning_by_word : bool
-            Whether to divide what the text's meaning added among its words.
+            Whether to divide what the text's meaning added among its words; each needs an embedding.
+        progress : callable, optional
+            Called with the share of these embeddings that is done; it may raise an error to end the work.
 
         Returns
         -------
@@ -373,9 +409,7 @@ class Suggester:
         """
         found = self.explain_words(X, row, label, text)
         if meaning_by_word:
-            if self.meaning is None:
-                raise ValueError("meaning_by_word needs a model with an encoder; this one has none.")
-            found = self._meaning_by_word(X, row, label, text, found)
+            found = self._meaning_by_word(X, row, label, text, found, progress)
         return replace(found, records=self.similar(features_of(X)[[row]], label))
 
     def explain_words(self, X: Any, row: int, label: int, text: Text) -> Explanation:
@@ -383,7 +417,9 @@ class Suggester:
         tag = self.tags.tags[label]
         found, value = self.explain_features(X, row, label)
         match = None if value is None else self._name_match(text, label, value)
-        words = self.in_words(found, tag, joined_text(text))
+        encoder = None if self.meaning is None else self.meaning.encoder()
+        read = encoder.rest(text) if isinstance(encoder, Column) else text
+        words = self.in_words(found, tag, joined_text(read))
         if value is not None and match is None:  # no name stands in the text, but one means what it means
             words = replace(words, meaning=(words.meaning or 0.0) + value)
         return replace(words, match=match)
@@ -397,11 +433,26 @@ class Suggester:
         """The number of columns before those of meaning; None if there are none of meaning."""
         return None if self.meaning is None else self.model.n_features_in_ - self.meaning.n_columns
 
-    def _meaning_by_word(self, X: Any, row: int, label: int, text: Text, found: Explanation) -> Explanation:
-        """Divide what the meaning added: a word's share is what goes when the word is taken out."""
-        assert self.meaning is not None
+    def _meaning_by_word(
+        self,
+        X: Any,
+        row: int,
+        label: int,
+        text: Text,
+        found: Explanation,
+        progress: Callable[[float], None] | None,
+    ) -> Explanation:
+        """Divide what the meaning added: a word's share is what goes when the word is taken out.
+
+        An encoder that cuts texts does not read the words after that many: a word has at least one token.
+        """
+        if self.meaning is None:
+            raise ValueError("meaning_by_word needs a model with an encoder; this one has none.")
+        encoder = self.meaning.encoder()
+        if isinstance(encoder, Column):
+            raise ValueError(f"meaning_by_word needs an encoder that reads words; got {encoder.name}.")
         assert self.n_words is not None
-        words, without = without_each_word(text, self.fields)
+        words = first_words(text, self.fields, encoder.max_tokens)
         if not words:
             return found
         features, _ = self.explain_features(X, row, label)
@@ -409,12 +460,19 @@ class Suggester:
         columns, added = features.features[of_meaning], features.contributions[of_meaning]
         now = sp.csr_array(features_of(X)[[row]])[:, columns].toarray()[0]
         rate = np.divide(added, now, out=np.zeros_like(added), where=now != 0)
-        changed = sp.csr_array(self.matrix(without))[:, columns].toarray()
-        shares = (now - changed) @ rate
+        shares: list[float] = []
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            if progress is not None:
+                progress(start / len(words))
+            some = words[start : start + WORDS_AT_ONCE]
+            without = (without_word(text, self.fields, word) for word in some)
+            changed = self.meaning.components.columns(self.embeddings(without, self.model.n_jobs))
+            shares += ((now - changed[:, columns - self.n_words]) @ rate).tolist()
         sums = dict(found.contributions)
-        for word, share in zip(words, shares.tolist(), strict=True):
+        for word, share in zip(words, shares, strict=True):
             sums[word] = sums.get(word, 0.0) + share
-        contributions = sorted(sums.items(), key=lambda pair: -abs(pair[1]))
+        known = [(word, value) for word, value in sums.items() if value]
+        contributions = sorted(known, key=lambda pair: -abs(pair[1]))
         return replace(found, contributions=contributions, meaning=(found.meaning or 0.0) - math.fsum(shares))
 
     def explain_features(self, X: Any, row: int, label: int) -> tuple[RowExplanation, float | None]:

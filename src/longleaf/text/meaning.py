@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,8 @@ from longleaf.text.fields import Text, field_texts
 Floats = npt.NDArray[np.float32]
 BATCH = 1024
 BETWEEN_FIELDS = ". "
+SHORT = 12
+"""How many characters of a fingerprint are shown."""
 WORD = re.compile(r"\b\w\w+\b")
 
 
@@ -35,6 +38,9 @@ def embedded_text(text: Text, fields: Sequence[str], row: int = 0) -> str:
 def beside(words: Any, columns: Floats) -> sp.csr_matrix:
     """Return rows of words, scaled to unit length, with other columns after them."""
     words = sp.csr_matrix(words, dtype=np.float32)
+    if not words.has_canonical_format:  # as scikit-learn's vectorizers leave it
+        words = words.copy()
+        words.sum_duplicates()
     squares = sp.csr_matrix((np.square(words.data), words.indices, words.indptr), words.shape)
     lengths = np.sqrt(squares @ np.ones(words.shape[1], np.float32))
     lengths[lengths == 0] = 1
@@ -45,16 +51,18 @@ def beside(words: Any, columns: Floats) -> sp.csr_matrix:
     return rows
 
 
-def without_each_word(text: Text, fields: Sequence[str]) -> tuple[list[str], list[Text]]:
-    """Return the distinct words of a text, in lower case, and the text without each of them."""
+def first_words(text: Text, fields: Sequence[str], most: int | None) -> list[str]:
+    """Return the distinct words of a text in lower case, or those of its first so many words."""
     parts = field_texts(text, fields, 0)
-    words = list(dict.fromkeys(word for part in parts for word in WORD.findall(part.lower())))
-    names = list(fields) or ["text"]
-    found: list[Text] = []
-    for word in words:
-        pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
-        found.append({name: pattern.sub(" ", part) for name, part in zip(names, parts, strict=True)})
-    return words, found
+    found = (match[0] for part in parts for match in WORD.finditer(part.lower()))
+    return list(dict.fromkeys(islice(found, most)))
+
+
+def without_word(text: Text, fields: Sequence[str], word: str) -> Text:
+    """Return a text without a word."""
+    pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+    parts = (pattern.sub(" ", part) for part in field_texts(text, fields, 0))
+    return dict(zip(fields or ["text"], parts, strict=True))
 
 
 class EmbeddingPass:
@@ -67,11 +75,14 @@ class EmbeddingPass:
         The fields of records; none for plain texts.
     n_jobs : int or None
         Threads.
+    known : float32 array [texts, embedding], optional
+        The embeddings of all texts; then nothing is embedded.
     """
 
-    def __init__(self, encoder: Encoder, n_jobs: int | None) -> None:
+    def __init__(self, encoder: Encoder, n_jobs: int | None, known: Floats | None = None) -> None:
         self._encoder, self._threads = encoder, 1 if n_jobs is None else n_jobs
         self._found: list[Floats] = []
+        self._known = known
 
     def through(self, texts: Iterable[Text], fields: Sequence[str] | None) -> Iterator[Text]:
         """Yield the texts, without a column of embeddings.
@@ -84,6 +95,9 @@ class EmbeddingPass:
         """
         batch: list[Any] = []
         column = self._encoder if isinstance(self._encoder, Column) else None
+        if self._known is not None:
+            yield from texts if column is None else map(column.rest, texts)
+            return
         for row, text in enumerate(texts):
             if column is None:
                 batch.append(embedded_text(text, fields or (), row))
@@ -98,6 +112,8 @@ class EmbeddingPass:
 
     def embeddings(self) -> Floats:
         """Return the embeddings of all texts so far."""
+        if self._known is not None:
+            return self._known
         if len(self._found) == 1:
             return self._found[0]
         return np.concatenate([np.zeros((0, self._encoder.dimensions), np.float32), *self._found])
@@ -149,8 +165,8 @@ class Meaning:
         """Return an encoder if it is the one that the model was trained with."""
         if encoder.fingerprint != self.fingerprint:
             raise ModelError(
-                f"the model was trained with encoder {self.name} ({self.fingerprint[:12]}); encoder "
-                f"{encoder.name} is another one ({encoder.fingerprint[:12]})."
+                f"the model was trained with encoder {self.name} ({self.fingerprint[:SHORT]}); encoder "
+                f"{encoder.name} is another one ({encoder.fingerprint[:SHORT]})."
             )
         return encoder
 
@@ -181,6 +197,17 @@ class Meaning:
     def weighted(self, weight: float) -> Self:
         """Return the same with another weight of the columns."""
         return replace(self, components=self.components.weighted(weight))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What there is to say about it, ready for JSON."""
+        fingerprint = self.fingerprint[:SHORT]
+        return {
+            "name": self.name,
+            "fingerprint": fingerprint,
+            "columns": self.n_columns,
+            "weight": self.weight,
+        }
 
     def meta(self) -> dict[str, Any]:
         """Return what a model keeps of the encoder, ready for JSON."""
@@ -214,7 +241,7 @@ class Meaning:
         except ValueError as error:
             raise ModelError(
                 f"the model needs encoder {self.name}, which cannot be loaded: {error} If it is elsewhere, "
-                "pass it as longleaf.load(path, encoder=...) or --encoder."
+                "put it beside the model, or pass it as longleaf.load(path, encoder=...)."
             ) from None
 
     def __getstate__(self) -> dict[str, Any]:
