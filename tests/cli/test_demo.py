@@ -18,7 +18,8 @@ import longleaf as ll
 from longleaf import datasets
 from longleaf.cli import _console
 from longleaf.datasets import Sample, load_sample
-from tests.helpers.commands import run_well
+from tests.helpers import encoders as helper
+from tests.helpers.commands import complaint, run_well
 
 FOLDER = Path(datasets.__file__).parent
 
@@ -162,6 +163,20 @@ def test_the_demo_shows_what_fields_and_names_are_worth(shown: str) -> None:
     assert words[0] < fields[0] < names[0]  # p@1
     assert names[2] > words[2] + 2  # psp@5 at tail 1
     assert names[3] > words[3] + 5  # recall of rare concepts
+
+
+def test_the_demo_shows_what_an_encoder_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helper.require_extra()
+    monkeypatch.setenv("LONGLEAF_CACHE", str(tmp_path / "cache"))
+    bert = helper.save_bert(tmp_path / "tiny", layers=1, positions=16)
+    said = run_well("demo", "--encoder", bert)
+    (row,) = re.findall(r"│ and what laws mean \(tiny\) +│((?: +[\d.]+ │){4})", said)
+    assert all(0 < float(cell) < 100 for cell in re.findall(r"[\d.]+", row))
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_an_encoder_that_does_not_exist_is_refused_before_the_demo() -> None:
+    assert "encoder must be 'minilm', the folder" in complaint("demo", "--encoder", "nothing")
 
 
 def suggestions_in(part: str) -> list[tuple[str, str, str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 
-from longleaf.cli import _console
+from longleaf import encoders
+from longleaf.cli import _console, _options
 from longleaf.datasets import Sample, load_sample
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
 from longleaf.plt import PLT
@@ -48,10 +50,22 @@ class Evaluation:
     bins: list[FrequencyBin]
 
 
-def demo() -> None:
+def demo(
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            metavar="NAME|FOLDER",
+            help="Also show what a sentence encoder adds, such as minilm; the first time, this takes "
+            "a minute or two more.",
+            callback=_options.not_empty,
+        ),
+    ] = None,
+) -> None:
     """Train on bundled EU laws, evaluate, and explain the tags of one law; takes under a minute."""
     console = _console.output()
     console.width = min(console.width, WIDEST)
+    chosen = None if encoder is None else encoders.load(encoder)  # fail now if it cannot be loaded
     with _console.waiting("reading the laws"):
         sample = load_sample()
     console.print(
@@ -70,6 +84,9 @@ def demo() -> None:
     with _console.waiting("tagging the test laws"):
         evaluations = _evaluate(tagger, sample)
     done = time.perf_counter()
+    steps.append(("and the names of the concepts", evaluations))
+    if chosen is not None:
+        steps.append(_with_meaning(sample, names, chosen))
     model = tagger.estimator_
     console.print(
         f"trained  from raw text in [bold]{trained - start:.1f} s[/]: "
@@ -78,7 +95,7 @@ def demo() -> None:
         "for each value of tail\n\n"
         "[bold]Records, not bags of words.[/] A law has a title and a text; a concept has a name."
     )
-    console.print(_what_is_read([*steps, ("and the names of the concepts", evaluations)]))
+    console.print(_what_is_read(steps))
     console.print("\n[bold]One model, one dial.[/] The weight of rare concepts is chosen at prediction.")
     console.print(_comparison(evaluations))
     console.print(
@@ -101,6 +118,18 @@ def _steps(sample: Sample) -> Iterator[tuple[str, list[Evaluation]]]:
             tagger.fit(laws, sample.tags_train, progress=progress)
         with _console.waiting("tagging the test laws"):
             yield name, _evaluate(tagger, sample)
+
+
+def _with_meaning(
+    sample: Sample, names: dict[str, str], encoder: encoders.Encoder
+) -> tuple[str, list[Evaluation]]:
+    """Train with an encoder beside all that; embeddings are kept on disk."""
+    with _console.progress_bar(f"training with {encoder.name}") as progress:
+        count = None if progress is None else lambda number: progress.say(f"{number} laws embedded")
+        tagger = Tagger(PLT(random_state=SEED), names=names, encoder=encoders.cached(encoder, count))
+        tagger.fit(sample.records_train, sample.tags_train, progress=progress)
+        evaluations = _evaluate(tagger, sample)
+    return f"and what laws mean ({encoder.name})", evaluations
 
 
 def _what_is_read(steps: Sequence[tuple[str, list[Evaluation]]]) -> Table:

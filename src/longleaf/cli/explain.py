@@ -68,6 +68,13 @@ def explain(
     only: _options.Only = None,
     never: _options.Never = None,
     groups: _options.Groups = None,
+    meaning_by_word: Annotated[
+        bool,
+        typer.Option(
+            "--meaning-by-word",
+            help="Of a model with an encoder, divide what the meaning of the text added among its words.",
+        ),
+    ] = False,
 ) -> None:
     """Suggest tags for a text and show which of its words support them and which count against them.
 
@@ -103,7 +110,7 @@ def explain(
     for place, (one, score) in enumerate(scores.items()):
         if place:
             console.print()
-        explanation = tagger.explain(content, one)
+        explanation = tagger.explain(content, one, meaning_by_word=meaning_by_word)
         console.print(_in_brief(explanation, score), soft_wrap=True)
         if console.is_terminal:
             console.print(_coloured(joined_text(content), explanation))

@@ -27,6 +27,10 @@ def info(
     settings, tuning = origin.pop("settings", {}), origin.pop("tuning", {})
     for name in ("trials", "start", "difference"):  # only in --json
         tuning.pop(name, None)
+    if facts.get("encoder"):
+        one = facts["encoder"]
+        meaning = f"{one['columns']} columns of weight {one['weight']:g}"
+        facts["encoder"] = f"{one['name']} ({one['fingerprint']}), {meaning}"
     for name in {"bytes", "records_bytes"} & set(facts):
         facts[name] = f"{facts[name]} ({_console.in_words(facts[name])})"
     for heading, section in (("", facts), ("origin", origin), ("settings", settings), ("tuning", tuning)):
@@ -57,4 +61,5 @@ def _facts(path: str, verify: bool) -> dict[str, Any]:
         records = model.records_
         facts["records_kept"] = 0 if records is None else len(records)
         facts["records_bytes"] = 0 if records is None else records.n_bytes
+        facts["encoder"] = None if model.meaning_ is None else model.meaning_.facts
     return facts | ({"verified": True} if verify else {}) | {"origin": dict(trained.origin_)}
