@@ -161,14 +161,15 @@ class Client(_BaseClient):
         bodies = self._bodies(texts, {"k": k} | options)
         return [one for body in bodies for one in _suggestions(self._call("POST", "/v1/suggest", body))]
 
-    def explain(self, text: Text, tag: str) -> dict[str, Any]:
+    def explain(self, text: Text, tag: str, *, meaning_by_word: bool = False) -> dict[str, Any]:
         """Explain a tag by the words of a text or record; return the response of ``POST /v1/explain``.
 
         ``words`` are pairs of a word and what it added to the log probability, ``records`` objects with the
         ``id``, ``title`` and ``similarity`` of training records, if the model keeps them. ``spans`` are the
-        positions of words in the text, or in each field of the record.
+        positions of words in the text, or in each field of the record. ``meaning`` is what the text means to
+        the encoder of the model, None without one; ``meaning_by_word`` divides it among the words.
         """
-        return dict(self._call("POST", "/v1/explain", {"text": _text(text), "tag": tag}))
+        return dict(self._call("POST", "/v1/explain", _explained(text, tag, meaning_by_word)))
 
     def model(self) -> dict[str, Any]:
         """Describe the model that is served; return the response of ``GET /v1/model``."""
@@ -212,9 +213,9 @@ class AsyncClient(_BaseClient):
         answers = [await self._call("POST", "/v1/suggest", body) for body in bodies]
         return [one for answer in answers for one in _suggestions(answer)]
 
-    async def explain(self, text: Text, tag: str) -> dict[str, Any]:
+    async def explain(self, text: Text, tag: str, *, meaning_by_word: bool = False) -> dict[str, Any]:
         """Explain a tag by the words of a text or record; see `Client.explain`."""
-        return dict(await self._call("POST", "/v1/explain", {"text": _text(text), "tag": tag}))
+        return dict(await self._call("POST", "/v1/explain", _explained(text, tag, meaning_by_word)))
 
     async def model(self) -> dict[str, Any]:
         """Describe the model that is served; return the response of ``GET /v1/model``."""
@@ -242,6 +243,11 @@ class AsyncClient(_BaseClient):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _explained(text: Text, tag: str, meaning_by_word: bool) -> dict[str, Any]:
+    """Return the body of a request; one that an older service does not know is only sent if asked for."""
+    return {"text": _text(text), "tag": tag} | ({"meaning_by_word": True} if meaning_by_word else {})
 
 
 def _suggestions(answer: Any) -> list[Suggestions]:

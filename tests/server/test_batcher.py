@@ -104,7 +104,7 @@ def test_only_requests_that_ask_for_the_same_are_one_search(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched = []
-    monkeypatch.setattr(engine, "rows", lambda texts: searched.append(len(texts)) or _rows(engine, texts))
+    monkeypatch.setattr(engine, "rows", lambda texts, _: searched.append(len(texts)) or _rows(engine, texts))
     same = [request(engine, [text], k=2, tail=0.5) for text in TEXTS]
     search_together([*same, request(engine, TEXTS[:1], k=3, tail=0.5)])
     assert searched == [4, 1]
@@ -131,7 +131,7 @@ def _rows(engine: Engine, texts: list[str]) -> Any:
 
 
 def test_a_failure_stays_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows(texts: list[str]) -> Any:
+    def rows(texts: list[str], embeddings: Any) -> Any:
         if "boom" in texts:
             raise RuntimeError("boom")
         return _rows(engine, texts)

@@ -5,12 +5,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from longleaf.explain.packed import Strings
-from tests.helpers.serving import Running, make_tagger, make_vector_model, serving
+from tests.helpers import encoders as helper
+from tests.helpers.serving import WORDS, Running, make_tagger, make_vector_model, serving
 from tests.server.records import make_record_tagger
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
@@ -428,3 +430,27 @@ def contrast(page: Any, selector: str) -> float:
 def luminance(colour: list[float]) -> float:
     parts = [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def test_the_meaning_of_a_text_is_one_line(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper.require_extra()
+    monkeypatch.setenv("LONGLEAF_CACHE", str(tmp_path / "cache"))
+    words = sorted({word for text in WORDS.values() for word in text.split()})
+    bert = helper.save_bert(tmp_path / "bert", words=[*helper.WORDS, *words])
+    make_tagger(encoder=str(bert), encoder_weight=2.0).save(tmp_path / "tagger.ll")
+    with serving(tmp_path / "tagger.ll") as running:
+        found = running.call("/v1/explain", {"text": TEXT, "tag": "1264"}).json["meaning"]
+        for page in opened(browser, running):
+            page.fill("#text", TEXT)
+            page.locator(".item[data-tag='1264'] .toggle").click()
+            line = page.locator(".item.open .words .meaning")
+            assert line.inner_text() == f"meaning: {found:+.1f}".replace("-", "−")
+
+
+def test_a_model_without_encoder_has_no_such_line(page: Any) -> None:
+    page.fill("#text", TEXT)
+    page.locator(".item[data-tag='1264'] .toggle").click()
+    page.wait_for_selector(".item.open .words")
+    assert page.locator(".meaning").count() == 0

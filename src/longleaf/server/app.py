@@ -113,26 +113,29 @@ async def suggest(service: Service, request: Request) -> Response:
     """Suggest tags."""
     body = await _body(service, request)
     parsed = SuggestRequest.parse(body, service.engine, service.settings.limits)
-    request.scope["longleaf"] = {"rows": parsed.n_rows, "k": parsed.k, "explain": parsed.explain}
-    return _json(await while_connected(request, service.suggest(parsed)))
+    facts = {"rows": parsed.n_rows, "k": parsed.k, "explain": parsed.explain}
+    request.scope["longleaf"] = facts
+    return _json(await while_connected(request, service.suggest(parsed, facts)))
 
 
 async def explain(service: Service, request: Request) -> Response:
     """Explain a tag by the words of the text, and where they occur."""
     body = await _body(service, request)
-    check_fields(body, ("text", "tag"))
+    check_fields(body, ("text", "tag", "meaning_by_word"))
     engine = service.engine
     text, tag = required_text(body, engine), required(body, "tag", str)
+    by_word = required({"meaning_by_word": False} | body, "meaning_by_word", bool)
     check_explained([text], service.settings.limits)
-    work = service.reader.run(_explanation, engine, text, tag)
+    work = service.reader.run(_explanation, engine, text, tag, by_word)
     return _json(await while_connected(request, work))
 
 
-def _explanation(engine: Engine, text: ReadText, tag: str) -> JsonObject:
+def _explanation(engine: Engine, text: ReadText, tag: str, meaning_by_word: bool) -> JsonObject:
     with unprocessable():
-        found = engine.explain(text, tag)
+        X = engine.rows([text])
+        found = engine.explain(X, text, tag, meaning_by_word)
     stop_if_abandoned()
-    spans = spans_of(engine.suggester, text, found)
+    spans = spans_of(engine.suggester, X, text, found)
     stop_if_abandoned()
     return {
         "tag": found.tag,

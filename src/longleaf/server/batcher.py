@@ -2,6 +2,10 @@
 
 There is one searcher. Whenever it is free and requests are queued, it takes all of them. Batches therefore
 grow with the load, and there is no waiting time to configure.
+
+Of a model with an encoder, texts are embedded first, in threads of their own: while one batch is searched,
+the texts of the next are embedded. An encoder gains nothing by batches, so that each text is a task by
+itself; those of a request that was abandoned never start.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from longleaf.server.requests import SuggestRequest
@@ -36,7 +41,7 @@ class Job:
 
 
 class Batcher:
-    """A queue in front of one searching thread.
+    """A queue in front of one searching thread, and threads that embed texts before they are queued.
 
     Parameters
     ----------
@@ -44,34 +49,70 @@ class Batcher:
         Maximum number of waiting rows; requests beyond it are rejected.
     observe : callable, optional
         Called in the event loop after each batch, with its number of rows and seconds.
+    threads : int
+        How many texts are embedded at the same time.
+    observe_embedding : callable, optional
+        Called in the event loop after the texts of a request were embedded, with their number and the seconds
+        that the request waited for them.
     """
 
-    def __init__(self, most_waiting: int, observe: Callable[[int, float], None] | None = None) -> None:
+    def __init__(
+        self,
+        most_waiting: int,
+        observe: Callable[[int, float], None] | None = None,
+        *,
+        threads: int = 1,
+        observe_embedding: Callable[[int, float], None] | None = None,
+    ) -> None:
         self._most_waiting, self._observe = most_waiting, observe
+        self._observe_embedding = observe_embedding
         self._queue: deque[Job] = deque()
         self._searcher = ThreadPoolExecutor(1, "longleaf-searcher")
+        self._embedder = ThreadPoolExecutor(threads, "longleaf-embedder")
         self._busy = False
         self._running: asyncio.Task[None] | None = None  # asyncio keeps only a weak reference to tasks
         self.waiting_rows = 0
 
+    async def embedded(self, request: SuggestRequest) -> SuggestRequest:
+        """Return a request with the embeddings of its texts."""
+        self._enter(request)
+        begin, loop = time.perf_counter(), asyncio.get_running_loop()
+        tasks = [
+            loop.run_in_executor(self._embedder, request.engine.embedding, text) for text in request.texts
+        ]
+        try:
+            found = np.concatenate(await asyncio.gather(*tasks))
+        finally:
+            self.waiting_rows -= request.n_rows
+            for task in tasks:
+                task.cancel()  # what has not begun, if the request was abandoned or a text failed
+        if self._observe_embedding is not None:
+            self._observe_embedding(request.n_rows, time.perf_counter() - begin)
+        return replace(request, embeddings=found)
+
     async def suggest(self, request: SuggestRequest) -> Results:
         """Wait for the results of a request's rows."""
-        if self._queue and self.waiting_rows + request.n_rows > self._most_waiting:
+        self._enter(request)
+        loop = asyncio.get_running_loop()
+        job = Job(request, loop.create_future())
+        self._queue.append(job)
+        loop.call_soon(self._begin)  # after other requests of the same loop iteration
+        return await job.answer
+
+    def close(self) -> None:
+        """Let the threads finish what they have begun, then stop them."""
+        self._embedder.shutdown(cancel_futures=True)
+        self._searcher.shutdown()
+
+    def _enter(self, request: SuggestRequest) -> None:
+        """Count the rows of a request as waiting; reject it if too many wait already."""
+        if self.waiting_rows and self.waiting_rows + request.n_rows > self._most_waiting:
             raise Refusal(
                 TOO_MANY,
                 f"At most {self._most_waiting} rows may wait; {self.waiting_rows} do: try again soon.",
                 {"Retry-After": "1"},
             )
-        loop = asyncio.get_running_loop()
-        job = Job(request, loop.create_future())
-        self._queue.append(job)
         self.waiting_rows += request.n_rows
-        loop.call_soon(self._begin)  # after other requests of the same loop iteration
-        return await job.answer
-
-    def close(self) -> None:
-        """Let the searcher finish its current batch, then stop it."""
-        self._searcher.shutdown()
 
     def _begin(self) -> None:
         if self._busy or not self._queue:
@@ -129,7 +170,9 @@ def search_together(requests: list[SuggestRequest]) -> list[Results | BaseExcept
 def _search(requests: list[SuggestRequest]) -> list[Results | BaseException]:
     first = requests[0]
     if first.X is None:
-        X = first.engine.rows([text for request in requests for text in request.texts])
+        texts = [text for request in requests for text in request.texts]
+        known = [request.embeddings for request in requests if request.embeddings is not None]
+        X = first.engine.rows(texts, np.concatenate(known) if len(known) == len(requests) else None)
     else:
         X = sp.vstack([request.X for request in requests], format="csr")
     found = first.engine.suggest(X, first.query)

@@ -29,7 +29,10 @@ STATUSES = (200, 204, 304, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 431
 """Status 0 stands for any other."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-GAUGES = ("version", "in_flight", "waiting_rows", "reloads", "requested", "search_seconds", "starts")
+GAUGES = (
+    *("version", "in_flight", "waiting_rows", "reloads", "requested", "search_seconds", "starts"),
+    "embedded_texts",
+)
 ORDERS = ("target", "copied", "answered", "failed", "failures")
 """Numbers written by the supervisor: the version that all workers must load, the version of the last copy,
 the number of finished reload requests (of ``requested_reloads``), whether the last one failed, and how many
@@ -55,6 +58,8 @@ class Board:
         Counts per bucket, then the sum.
     batches : float64 array [workers, len(ROWS) + 2]
         The same for the number of rows of a batch.
+    embeddings : float64 array [workers, len(SECONDS) + 2]
+        The same for the seconds that requests waited for the embeddings of their texts.
     gauges : float64 array [workers, gauges]
     orders : float64 array [orders]
         Written by the supervisor; ``copied`` by the process that copies a model for it.
@@ -65,13 +70,14 @@ class Board:
             "requests": (workers, len(PATHS), len(STATUSES)),
             "seconds": (workers, len(PATHS), len(SECONDS) + 2),
             "batches": (workers, len(ROWS) + 2),
+            "embeddings": (workers, len(SECONDS) + 2),
             "gauges": (workers, len(GAUGES)),
             "orders": (len(ORDERS),),
         }
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         memory = np.frombuffer(mmap.mmap(-1, 8 * sum(sizes)), np.float64)
         arrays = np.split(memory, np.cumsum(sizes)[:-1])
-        self.requests, self.seconds, self.batches, self.gauges, self.orders = (
+        self.requests, self.seconds, self.batches, self.embeddings, self.gauges, self.orders = (
             array.reshape(shape) for array, shape in zip(arrays, shapes.values(), strict=True)
         )
         self.workers = workers
@@ -118,6 +124,13 @@ class Slot:
         row[bisect_left(ROWS, rows)] += 1
         row[-1] += rows
         self.add("search_seconds", seconds)
+
+    def embedded(self, texts: int, seconds: float) -> None:
+        """Count a request whose texts were embedded."""
+        row = self.board.embeddings[self.worker]
+        row[bisect_left(SECONDS, seconds)] += 1
+        row[-1] += seconds
+        self.add("embedded_texts", texts)
 
     def add(self, gauge: str, amount: float = 1) -> None:
         """Add to a gauge."""

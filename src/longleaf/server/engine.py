@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longleaf._validation import check_features
+from longleaf.encoders.column import Column
 from longleaf.estimator import LabelEstimator
 from longleaf.explain.words import Explanation
 from longleaf.io._manifest import MANIFEST
@@ -27,6 +28,8 @@ from longleaf.suggest import MOST_WORDS, Query, Suggester
 from longleaf.tagger import Tagger, suggester_of
 from longleaf.text.fields import Text, field_texts
 from longleaf.text.tags import TagIndex
+
+Embeddings = npt.NDArray[np.float32]
 
 UNPROCESSABLE = 422
 WARM_NODES = 2_000_000
@@ -50,13 +53,28 @@ class Engine:
         Threads per search.
     languages : tuple of str
         The languages of these names to display, the best first.
+    original : str, optional
+        The model's folder, if `path` is a copy of it: an encoder may be beside it.
+
+    Raises
+    ------
+    ModelError
+        Also if the encoder that the model was trained with cannot be loaded, or is another one now.
     """
 
     def __init__(
-        self, path: str, names: str | None = None, threads: int = 1, languages: tuple[str, ...] = ()
+        self,
+        path: str,
+        names: str | None = None,
+        threads: int = 1,
+        languages: tuple[str, ...] = (),
+        original: str | None = None,
     ) -> None:
         self.version, model = _load_version(path)
         self.path, self.threads, self.loaded = path, threads, time.time()
+        if isinstance(model, Tagger) and model.meaning_ is not None:
+            model.meaning_ = model.meaning_.near(path if original is None else original)
+            model.meaning_.encoder()
         self.tagger = model if isinstance(model, Tagger) else None
         self.suggester = suggester_of(model)
         self.model: LabelEstimator = self.suggester.model
@@ -95,10 +113,30 @@ class Engine:
         """Return whether a text, or each field of a record that the model reads, is empty."""
         return not any(one.strip() for one in field_texts(text, self.suggester.fields, 0))
 
-    def rows(self, texts: Sequence[Text]) -> Any:
-        """Turn texts or records into rows to be searched."""
+    @property
+    def embeds(self) -> bool:
+        """Whether texts are embedded: the model was trained with an encoder."""
+        return self.suggester.meaning is not None
+
+    @property
+    def encoder_facts(self) -> dict[str, Any] | None:
+        """What there is to say about the encoder; None if the model has none."""
+        return None if self.suggester.meaning is None else self.suggester.meaning.facts
+
+    @property
+    def column(self) -> Column | None:
+        """The field of records that holds their embeddings, if the model reads one."""
+        encoder = None if self.suggester.meaning is None else self.suggester.meaning.encoder()
+        return encoder if isinstance(encoder, Column) else None
+
+    def embedding(self, text: Text) -> Embeddings:
+        """Return the embedding of one text as an array with one row."""
+        return self.suggester.embeddings([text])
+
+    def rows(self, texts: Sequence[Text], embeddings: Embeddings | None = None) -> Any:
+        """Turn texts or records into rows to be searched; embeddings that are not known are computed."""
         self.needs_texts()
-        return self.suggester.rows(texts)
+        return self.suggester.rows(texts, embeddings)
 
     def vectors(self, vectors: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]) -> sp.csr_matrix:
         """Build rows from arrays of indices and values; reject invalid ones."""
@@ -143,13 +181,28 @@ class Engine:
             "bin": BINS[self.bins[label]],
         }
 
-    def explain(self, text: Text, tag: str) -> Explanation:
-        """Explain a tag, given by itself or its readable name, by the words of a text or record."""
-        return self.suggester.explain(self.rows([text]), 0, self.tags.number(tag), text)
+    def explain(self, X: Any, text: Text, tag: str, meaning_by_word: bool = False) -> Explanation:
+        """Explain a tag, given by itself or its readable name, by the words of a text or record.
 
-    def words(self, text: Text, tags: Iterable[str]) -> list[list[tuple[str, float]]]:
+        Parameters
+        ----------
+        X : matrix [1, features]
+            The row of the text.
+        text : str or mapping
+        tag : str
+        meaning_by_word : bool
+            As in `longleaf.Tagger.explain`.
+        """
+        label = self.tags.number(tag)
+        return self.suggester.explain(
+            X, 0, label, text, meaning_by_word, progress=lambda _: stop_if_abandoned()
+        )
+
+    def words(
+        self, text: Text, tags: Iterable[str], embedding: Embeddings | None = None
+    ) -> list[list[tuple[str, float]]]:
         """Return the words that support each of some tags, strongest first."""
-        X, labels = self.rows([text]), self.tags.numbers(tags, "tags")
+        X, labels = self.rows([text], embedding), self.tags.numbers(tags, "tags")
         found = []
         for label in labels:
             stop_if_abandoned()
@@ -160,7 +213,11 @@ class Engine:
     def _warm(self) -> None:
         """Load what the first requests would otherwise wait for; forked workers then share it."""
         empty = sp.csr_matrix(np.zeros((1, self.model.n_features_in_), np.float32))
-        X = empty if self.tagger is None else self.rows(["warm"])
+        X = empty
+        if self.tagger is not None:
+            meaning = self.suggester.meaning
+            none = None if meaning is None else np.zeros((1, meaning.components.mean.size), np.float32)
+            X = self.rows(["warm"], none)
         for tail in (None, 1.0):
             self.model.top_k(X, 1, tail=tail, n_jobs=1)
         n_nodes = sum(tree.n_nodes for tree in self.model.trees_)

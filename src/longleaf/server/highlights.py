@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,26 +23,30 @@ Spans = list[Span]
 
 
 def spans_of(
-    suggester: Suggester, text: str | Mapping[str, str], found: Explanation
+    suggester: Suggester, X: Any, text: str | Mapping[str, str], found: Explanation
 ) -> Spans | dict[str, Spans]:
     """Return the positions and contributions of words: of a record by field, if the model has fields.
 
     Parameters
     ----------
     suggester : Suggester
+    X : matrix [1, features]
+        The row of the text.
     text : str or mapping of str to str
         The text or record that was explained.
     found : Explanation
     """
     if isinstance(text, str) or not suggester.fields:
         return found.spans(joined_text(text))
-    return _by_field(suggester, text, found)
+    return _by_field(suggester, X, text, found)
 
 
-def _by_field(suggester: Suggester, record: Mapping[str, str], found: Explanation) -> dict[str, Spans]:
+def _by_field(
+    suggester: Suggester, X: Any, record: Mapping[str, str], found: Explanation
+) -> dict[str, Spans]:
     fields = dict(zip(suggester.fields, field_texts(record, suggester.fields, 0), strict=True))
     label = suggester.tags.number(found.tag)
-    whole, _ = suggester.explain_features(suggester.rows([record]), 0, label)
+    whole, _ = suggester.explain_features(X, 0, label)
     if suggester.n_words is not None:  # what a text means is not divided among its fields
         known = whole.features < suggester.n_words
         whole = replace(whole, features=whole.features[known], contributions=whole.contributions[known])

@@ -37,6 +37,9 @@ def _requests(board: Board) -> Iterator[str]:
 def _batches(board: Board) -> Iterator[str]:
     yield from _head("longleaf_batch_rows", "histogram", "Rows that were searched together.")
     yield from _histogram("longleaf_batch_rows", "", ROWS, board.batches.sum(axis=0))
+    name = "longleaf_embedding_seconds"
+    yield from _head(name, "histogram", "Time that a request waited for the embeddings of its texts.")
+    yield from _histogram(name, "", SECONDS, board.embeddings.sum(axis=0))
 
 
 def _gauges(board: Board) -> Iterator[str]:
@@ -44,6 +47,7 @@ def _gauges(board: Board) -> Iterator[str]:
     total["failed_reloads"] = board.order("failures")
     for name, metric, kind, meaning in (
         ("search_seconds", "longleaf_search_seconds_total", "counter", "Time spent searching."),
+        ("embedded_texts", "longleaf_embedded_texts_total", "counter", "Texts that were embedded."),
         ("in_flight", "longleaf_requests_in_flight", "gauge", "Requests being answered."),
         ("waiting_rows", "longleaf_waiting_rows", "gauge", "Rows waiting for the searcher."),
         ("reloads", "longleaf_reloads_total", "counter", "Models loaded by a reload, over all workers."),

@@ -114,7 +114,9 @@ class InPlace:
 
 
 def _engine(path: str, settings: Settings) -> Engine:
-    return Engine(path, settings.names, settings.search_threads, settings.names_languages)
+    return Engine(
+        path, settings.names, settings.search_threads, settings.names_languages, original=settings.model
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from longleaf._validation import check_count, check_number, check_pair
 from longleaf.search.auto_k import DEFAULT_MOST
-from longleaf.server.engine import UNPROCESSABLE, Engine
+from longleaf.server.engine import UNPROCESSABLE, Embeddings, Engine
 from longleaf.server.settings import Limits, Refusal
 from longleaf.suggest import AUTO, Query, check_k
 from longleaf.text.fields import LANGUAGE, NO_TEXT, field_texts
@@ -29,8 +29,9 @@ LARGEST_TAIL = 10
 MOST_UTILITY_ROWS = 10_000
 
 JsonObject = dict[str, Any]
-ReadText: TypeAlias = str | dict[str, str]
-"""A text as the model reads it: plain, or the text of each field that the model reads."""
+ReadText: TypeAlias = str | dict[str, Any]
+"""A text as the model reads it: plain, or the text of each field that the model reads, and an embedding if it
+reads one."""
 
 
 def read_json(body: bytes) -> JsonObject:
@@ -58,6 +59,8 @@ class SuggestRequest:
         Plain texts, or records with the text of each field that the model reads.
     key : str
         Requests with the same key may be searched together.
+    embeddings : float32 array [rows, embedding], optional
+        Of the texts, if the model was trained with an encoder; added before the search.
     """
 
     engine: Engine
@@ -66,11 +69,17 @@ class SuggestRequest:
     query: Query
     explain: bool
     key: str
+    embeddings: Embeddings | None = None
 
     @property
     def n_rows(self) -> int:
         """The number of texts or vectors."""
         return len(self.texts) if self.X is None else int(self.X.shape[0])
+
+    @property
+    def must_be_embedded(self) -> bool:
+        """Whether its texts must be embedded before the search."""
+        return self.X is None and self.engine.embeds
 
     @property
     def k(self) -> int | str:
@@ -140,7 +149,20 @@ def read_text(value: Any, name: str, engine: Engine) -> ReadText:
         _check_field(value.get(field), f"{name}[{field!r}]")
     language = value.get(LANGUAGE)
     kept = {LANGUAGE: language} if isinstance(language, str) else {}
+    kept |= _embedding(value, name, engine)
     return kept | dict(zip(read, field_texts(value, read, 0), strict=True))
+
+
+def _embedding(value: JsonObject, name: str, engine: Engine) -> JsonObject:
+    """Return the field of a record that holds its embedding, if the model reads one."""
+    column = engine.column
+    if column is None or column.field not in value:
+        return {}
+    try:
+        column.value(value, 0)
+    except ValueError as error:
+        raise Refusal(UNPROCESSABLE, str(error).replace("texts[0]", name, 1)) from None
+    return {column.field: value[column.field]}
 
 
 def _check_field(value: Any, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +47,29 @@ class Service:
         self.settings, self.models, self.slot, self.supervisor = settings, models, slot, supervisor
         self.engine = engine
         slot.set("version", version_number(engine.version))
-        self.batcher = Batcher(settings.limits.waiting, slot.batch)
+        self.batcher = Batcher(
+            settings.limits.waiting,
+            slot.batch,
+            threads=settings.search_threads,
+            observe_embedding=slot.embedded,
+        )
         self.feedback = None if settings.feedback is None else FeedbackFile(settings.feedback)
         self.draining = False
         self.reader = Reader()
         self._reloading = asyncio.Lock()
 
-    async def suggest(self, request: SuggestRequest) -> dict[str, Any]:
-        """Answer ``POST /v1/suggest``."""
+    async def suggest(self, request: SuggestRequest, facts: dict[str, Any]) -> dict[str, Any]:
+        """Answer ``POST /v1/suggest``; `facts` about the request are for the log."""
+        if request.must_be_embedded:
+            begin = time.perf_counter()
+            request = await self.batcher.embedded(request)
+            facts["embedding_ms"] = round(1000 * (time.perf_counter() - begin), 2)
         found = await self.batcher.suggest(request)
         if request.explain:
-            for text, result in zip(request.texts, found, strict=True):
+            for row, (text, result) in enumerate(zip(request.texts, found, strict=True)):
                 tags = [one["tag"] for one in result["suggestions"]]
-                words = await self.reader.run(request.engine.words, text, tags)
+                known = None if request.embeddings is None else request.embeddings[[row]]
+                words = await self.reader.run(request.engine.words, text, tags, known)
                 for one, its in zip(result["suggestions"], words, strict=True):
                     one["words"] = its
         return {"results": found, "model": request.engine.version}
@@ -112,6 +123,7 @@ class Service:
             "trees": len(model.trees_),
             "nodes": sum(tree.n_nodes for tree in model.trees_),
             "propensity": list(model.propensity),
+            "encoder": engine.encoder_facts,
             "bins": bins,
             "feedback": self.feedback is not None,
             "limits": {

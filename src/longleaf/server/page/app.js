@@ -103,7 +103,7 @@ async function explain() {
   const listed = found.words.slice(0, MOST_CHIPS);
   const rest = found.words.length - listed.length;
   const words = make("div", { className: "words" }, ...named(found.match),
-    ...listed.map(([word, value]) => chip(word, value)));
+    ...meant(found.meaning), ...listed.map(([word, value]) => chip(word, value)));
   if (!listed.length) words.append("No word of the text supports it or counts against it.");
   const level = `decided at level ${found.decided} of ${found.levels.length}`;
   words.append(make("p", {}, `${rest > 0 ? `${rest} more words; ` : ""}${percent(found.baseline)} for an empty text; `
@@ -117,6 +117,10 @@ async function explain() {
 /** The tag's name in the text, if it adds anything; only models that know names have it. */
 const named = (match) => (Math.abs(match?.value ?? 0) < LEAST_OF_NAME ? []
   : [chip(`the name “${match.name}” in the ${match.field || "text"}`, match.value)]);
+
+/** What the meaning of the whole text adds, as one line; only models with an encoder have it. */
+const meant = (value) => (value === null ? [] : [make("p", { className: "meaning", title: "the text as a whole, beside its words" },
+  `meaning: ${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`)]);
 
 /** Training records that carry the tag; only models that keep them have any. */
 function similar(records) {
