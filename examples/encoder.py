@@ -1,62 +1,37 @@
-"""Words and a sentence encoder side by side: ``python examples/encoder.py train.jsonl dev.jsonl``.
+"""What a sentence encoder adds to words: ``python examples/encoder.py train.jsonl dev.jsonl [ENCODER]``.
 
-The encoder is WordLlama (``pip install wordllama``), whose package ships its 256-dimensional model: nothing
-is downloaded. Any other encoder works the same way: a function from a list of texts to an array of numbers.
-The two files are tables as ``longleaf train`` reads them, such as two that ``longleaf split`` wrote.
+ENCODER is anything that ``longleaf.encoders.load`` takes, ``minilm`` by default. The two files are tables as
+``longleaf train`` reads them, such as two that ``longleaf split`` wrote. Texts are embedded once: their
+embeddings are kept on disk.
 """
 
 import sys
-from functools import cache
-from pathlib import Path
-
-import numpy as np
-import wordllama
-from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import longleaf as ll
 from longleaf.io.tables import read_table
 
-
-@cache
-def model():
-    """Load the model from inside its package, once."""
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-
-
-def encode(texts):
-    """Turn texts into float32 [texts, 256]."""
-    return model().embed(list(texts)).astype(np.float32)
-
-
-def words_and_meaning(weight):
-    """Return both blocks at unit length, the encoder's times ``weight``, so that neither dominates."""
-    return FeatureUnion(
-        [
-            ("words", ll.TextVectorizer(n_jobs=-1)),
-            ("meaning", make_pipeline(FunctionTransformer(encode), Normalizer())),
-        ],
-        transformer_weights={"meaning": weight},
-    )
+WEIGHTS = (0.25, 0.5, 1.0)
+METRICS = ("p@1", "p@5", "psp@5")
 
 
 def main():
-    """Compare words alone, the encoder alone, and both."""
+    """Compare words alone with words and meaning, by weight."""
     (texts, tags), (dev_texts, dev_tags) = (
-        zip(*((record.text, record.tags) for record in read_table(path)), strict=True)
+        zip(*((record.content(), record.tags) for record in read_table(path)), strict=True)
         for path in sys.argv[1:3]
     )
-    vectorizers = {
-        "words": ll.TextVectorizer(n_jobs=-1),
-        "encoder": FunctionTransformer(encode),
-        "both": words_and_meaning(0.3),
-    }
-    metrics = ("p@1", "p@5", "psp@5")
-    print(f"{'':10}" + "".join(f"{metric:>8}" for metric in metrics))
-    for name, vectorizer in vectorizers.items():
-        tagger = ll.Tagger(ll.PLT(random_state=1), vectorizer).fit(texts, tags)
-        scores = [ll.metrics.make_scorer(metric)(tagger, dev_texts, dev_tags) for metric in metrics]
-        print(f"{name:10}" + "".join(f"{score:8.1f}" for score in scores), flush=True)
+    name = sys.argv[3] if len(sys.argv) > 3 else "minilm"
+    encoder = ll.encoders.cached(ll.encoders.load(name))  # the texts of dev.jsonl are kept, too
+    taggers = {"words": ll.Tagger(ll.PLT(random_state=1))}
+    for weight in WEIGHTS:
+        tagger = ll.Tagger(ll.PLT(random_state=1), encoder=encoder, encoder_weight=weight)
+        taggers[f"{name} {weight:g}"] = tagger
+    width = max(map(len, taggers))
+    print(" " * width + "".join(f"{metric:>8}" for metric in METRICS))
+    for title, tagger in taggers.items():
+        tagger.fit(texts, tags)
+        scores = [ll.metrics.make_scorer(metric)(tagger, dev_texts, dev_tags) for metric in METRICS]
+        print(f"{title:{width}}" + "".join(f"{score:8.1f}" for score in scores), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from string import ascii_lowercase
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 from longleaf.datasets import load_sample
+from tests.helpers import encoders as helper
 from tests.helpers.data import ROOT
 from tests.helpers.notebooks import code_cells, run, stored
 
@@ -32,20 +31,12 @@ def test_the_quickstart_prints_what_the_notebook_shows() -> None:
     assert sum(map(bool, shown)) == len(shown)
 
 
-class LetterCounts:
-    """Takes the encoder's place, which is no dependency of ours: 26 counts of letters."""
-
-    def embed(self, texts: list[str]) -> np.ndarray:
-        return np.array([[text.lower().count(letter) for letter in ascii_lowercase] for text in texts], float)
-
-
 def test_the_encoder_example_judges_words_and_meaning_side_by_side(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    encoder = ModuleType("wordllama")
-    encoder.__file__ = str(tmp_path / "__init__.py")
-    encoder.WordLlama = SimpleNamespace(load=lambda **_: LetterCounts())
-    monkeypatch.setitem(sys.modules, "wordllama", encoder)
+    helper.require_extra()
+    monkeypatch.setenv("LONGLEAF_CACHE", str(tmp_path / "cache"))
+    encoder = helper.save_bert(tmp_path / "tiny", layers=1, positions=16)
     laws = load_sample()
     for name, texts, tags in (
         ("train", laws.texts_train[::10], laws.tags_train[::10]),
@@ -53,11 +44,11 @@ def test_the_encoder_example_judges_words_and_meaning_side_by_side(
     ):
         lines = [json.dumps({"text": text, "tags": tag}) for text, tag in zip(texts, tags, strict=True)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["encoder.py", f"{tmp_path}/train.jsonl", f"{tmp_path}/dev.jsonl"])
+    files = (f"{tmp_path}/train.jsonl", f"{tmp_path}/dev.jsonl")
+    monkeypatch.setattr(sys, "argv", ["encoder.py", *files, str(encoder)])
     runpy.run_path(str(EXAMPLES / "encoder.py"), run_name="__main__")
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split() == ["p@1", "p@5", "psp@5"]
-    p_at_1 = {line.split()[0]: float(line.split()[1]) for line in lines}
-    assert list(p_at_1) == ["words", "encoder", "both"]
-    assert p_at_1["words"] > p_at_1["encoder"] > 0
-    assert p_at_1["both"] > p_at_1["encoder"]
+    assert [line.split()[0] for line in lines] == ["words", *[str(encoder)] * 3]
+    assert [line.split()[1] for line in lines[1:]] == ["0.25", "0.5", "1"]
+    assert all(0 < float(number) < 100 for line in lines for number in line.split()[-3:])

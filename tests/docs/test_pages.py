@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import longleaf as ll
+from tests.helpers import encoders as helper
 from tests.helpers.commands import run_well
 from tests.helpers.data import LAW_NAMES, LAWS, ROOT
 from tests.helpers.pages import blocks
@@ -106,6 +108,36 @@ def test_the_page_of_fine_tuning_calls_it_as_it_is() -> None:
     }
     assert names == {"checkpoint"}
     assert names <= set(inspect.signature(ll.encoders.fine_tune).parameters)
+
+
+def test_the_page_of_encoders_runs_with_a_tiny_one_in_place_of_minilm(tmp_path: Path) -> None:
+    helper.require_extra()
+    page = blocks((GUIDE / "encoders.md").read_text("utf-8"))
+    tiny = helper.save_bert(tmp_path / "tiny", layers=1, positions=16)
+    with ll.read_table(LAWS, tags="tags") as laws:
+        rows = [{**record.fields, "tags": record.tags} for record, _ in zip(laws, range(300), strict=False)]
+    for name in ("train", "test"):  # a few laws under the names of all
+        laws_path = tmp_path / f"eurlex_{name}.jsonl.xz"
+        laws_path.write_bytes(lzma.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    lines = [line.strip() for block in page if not block.language for line in block.code.splitlines()]
+    commands = [line for line in lines if line.startswith("longleaf") and "multilingual" not in line]
+    assert len(commands) == 10
+    script = ["set -e", f"DATA={tmp_path}"]
+    script += [line for line in commands if not line.startswith("longleaf serve")]
+    for block in page:
+        if block.language == "python":
+            script += ["python -W error - <<'END_OF_PYTHON'", block.code, "END_OF_PYTHON"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        ["bash", "-c", "\n".join(script).replace("minilm", str(tiny))],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "LONGLEAF_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("  meaning  ") == 2
 
 
 def test_the_figures_of_as_many_as_are_likely_are_those_of_the_commands(tmp_path: Path) -> None:
