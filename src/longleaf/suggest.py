@@ -213,6 +213,11 @@ class Suggester:
             pass
         return reading.embeddings()
 
+    def without_embedding(self, text: Text) -> Text:
+        """Return a record without the field that holds its embedding, if the model reads one."""
+        encoder = None if self.meaning is None else self.meaning.encoder()
+        return encoder.rest(text) if isinstance(encoder, Column) else text
+
     def matrix(self, texts: Iterable[Text], embeddings: Floats | None = None) -> Any:
         """Turn texts or records into features; their embeddings are computed unless they are known."""
         texts = ready_texts(texts, self.vectorizer)
@@ -417,9 +422,7 @@ class Suggester:
         tag = self.tags.tags[label]
         found, value = self.explain_features(X, row, label)
         match = None if value is None else self._name_match(text, label, value)
-        encoder = None if self.meaning is None else self.meaning.encoder()
-        read = encoder.rest(text) if isinstance(encoder, Column) else text
-        words = self.in_words(found, tag, joined_text(read))
+        words = self.in_words(found, tag, joined_text(self.without_embedding(text)))
         if value is not None and match is None:  # no name stands in the text, but one means what it means
             words = replace(words, meaning=(words.meaning or 0.0) + value)
         return replace(words, match=match)

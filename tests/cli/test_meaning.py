@@ -3,11 +3,15 @@
 import json
 import math
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 import longleaf as ll
 from tests.helpers import encoders as helper
@@ -132,10 +136,6 @@ def test_update_and_calibrate_read_meaning(folder: Path, tmp_path: Path) -> None
     [
         (("--encoder-weight", 1), "--encoder-weight needs --encoder."),
         (("--encoder", "nothing"), "encoder must be 'minilm', the folder"),
-        (
-            ("--encoder", "column:vector"),
-            "--encoder must read texts; column:vector is for records in Python.",
-        ),
         (("--encoder", ""), "--encoder"),
     ],
 )
@@ -145,6 +145,41 @@ def test_what_train_cannot_use_is_one_sentence(
     said = complaint("train", folder / "train.jsonl", "-o", tmp_path / "model.ll", *SMALL, *options)
     assert sentence in said
     assert not (tmp_path / "model.ll").exists()
+
+
+def test_embeddings_in_a_field_are_read_by_every_command(folder: Path, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for name in ("train", "test"):
+        rows = lines(folder / f"{name}.jsonl")
+        rows = [row | {"vector": random.normal(size=6).tolist()} for row in rows]
+        write_jsonl(tmp_path / f"{name}.jsonl", rows)
+    model, options = tmp_path / "model.ll", (*SMALL, "--encoder", "column:vector")
+    run_well("train", tmp_path / "train.jsonl", "-o", model, *options)
+    run_well("predict", model, tmp_path / "test.jsonl", "-k", 3, "-o", tmp_path / "out.jsonl")
+    train, test = (lines(tmp_path / f"{name}.jsonl") for name in ("train", "test"))
+    estimator = ll.PLT(n_trees=1, max_leaf=2, random_state=1, n_jobs=1)
+    tagger = ll.Tagger(estimator, encoder="column:vector")
+    tagger.fit(
+        [{"text": row["text"], "vector": row["vector"]} for row in train], [row["tags"] for row in train]
+    )
+    expected = tagger.suggest([{"text": row["text"], "vector": row["vector"]} for row in test], k=3)
+    found = [[(one["tag"], one["score"]) for one in row["labels"]] for row in lines(tmp_path / "out.jsonl")]
+    assert found == [[(one.tag, one.numbers()["score"]) for one in row] for row in expected]
+    record = json.dumps({"text": "olive oil", "vector": [1, 2, 3, 4, 5, 6]})
+    assert "meaning" in run_well("explain", model, "--record", record, "--tag", "oil")
+
+    def terminal() -> Console:
+        return Console(force_terminal=True, width=80, file=sys.stdout)
+
+    with mock.patch("longleaf.cli._console.output", terminal):
+        run_well("explain", model, "--record", record, "--tag", "oil")
+
+
+@pytest.mark.parametrize("command", [("encoder", "info"), ("demo", "--encoder")])
+def test_a_column_embeds_no_texts(command: tuple[str, ...]) -> None:
+    assert "it must be an encoder that reads texts; got column:vector." in complaint(
+        *command, "column:vector"
+    )
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

@@ -169,7 +169,7 @@ def test_something_else_is_refused_with_what_is_possible(source):
     sentence = sentence_of(source)
     assert sentence.startswith(
         "encoder must be 'minilm', the folder of a model, an .onnx file with tokenizer.json beside it, a "
-        "name on the Hugging Face hub (owner/name) or a function; got "
+        "name on the Hugging Face hub (owner/name), column:NAME or a function; got "
     )
     assert repr(source) in sentence
 

@@ -417,7 +417,7 @@ def test_records_bring_their_embeddings(tmp_path: Path) -> None:
         assert [found(row) for row in running.suggest(asked)] == [wanted(trained, one) for one in asked]
         answer = running.call("/v1/suggest", {"texts": ["a", {"text": "cod", "vector": [1, 2]}]})
         assert answer.status == 422
-        assert answer.error == "texts[1]['vector'] must be 4 numbers, as in other records; got 2."
+        assert answer.error == "texts[1]['vector'] must be 4 numbers, as others are; got 2."
         body = {"text": records[0], "tag": TAG}
         assert running.call("/v1/explain", body).json["meaning"] == trained.explain(records[0], TAG).meaning
         by_word = running.call("/v1/explain", body | {"meaning_by_word": True})

@@ -16,6 +16,13 @@ NONE = "none"
 PANEL = "Meaning of texts"
 
 
+def reads_texts(value: str | None) -> str | None:
+    """Check the name of an encoder for a command that embeds texts; a column of embeddings does not."""
+    if value is not None and value.startswith(PREFIX):
+        raise typer.BadParameter(f"it must be an encoder that reads texts; got {value}.")
+    return _options.not_empty(value)
+
+
 @dataclass(frozen=True)
 class EncoderOptions:
     """An encoder by name, and the weight of its columns."""
@@ -49,8 +56,8 @@ def encoder_options(
         typer.Option(
             "--encoder",
             metavar="NAME|FOLDER|none",
-            help="Add what texts mean to their words: minilm, the folder of a model, an .onnx file, or a "
-            "name on the Hugging Face hub (owner/name); default: none.",
+            help="Add what texts mean to their words: minilm, the folder of a model, an .onnx file, a name "
+            "on the Hugging Face hub (owner/name), or column:FIELD for embeddings in a field; default: none.",
             rich_help_panel=PANEL,
             callback=_options.not_empty,
         ),
@@ -69,8 +76,6 @@ def encoder_options(
 ) -> EncoderOptions:
     """Return the encoder, if one was given."""
     name = None if encoder == NONE else encoder
-    if name is not None and name.startswith(PREFIX):
-        raise typer.BadParameter(f"--encoder must read texts; {name} is for records in Python.")
     if name is None and encoder_weight is not None:
         raise typer.BadParameter("--encoder-weight needs --encoder.")
     return EncoderOptions(name, DEFAULT_WEIGHT if encoder_weight is None else encoder_weight)

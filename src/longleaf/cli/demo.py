@@ -12,7 +12,8 @@ import numpy.typing as npt
 import typer
 
 from longleaf import encoders
-from longleaf.cli import _console, _options
+from longleaf.cli import _console
+from longleaf.cli._encoder import reads_texts
 from longleaf.datasets import Sample, load_sample
 from longleaf.metrics import FrequencyBin, evaluate, frequency_table
 from longleaf.plt import PLT
@@ -58,7 +59,7 @@ def demo(
             metavar="NAME|FOLDER",
             help="Also show what a sentence encoder adds, such as minilm; the first time, this takes "
             "a minute or two more.",
-            callback=_options.not_empty,
+            callback=reads_texts,
         ),
     ] = None,
 ) -> None:

@@ -12,6 +12,7 @@ from longleaf._validation import DataError
 from longleaf.cli import _console, _options
 from longleaf.cli._commands import Command, Group
 from longleaf.cli._data import check_new_file, check_not_read
+from longleaf.cli._encoder import reads_texts
 from longleaf.cli._tables import given_fields, open_table, report
 from longleaf.cli.encoder_tune import tune
 from longleaf.encoders.cache import cache_sizes
@@ -23,7 +24,7 @@ SUFFIX = ".npy"
 
 EncoderName = Annotated[
     str,
-    typer.Option("--encoder", metavar="ENCODER", help=ENCODER_HELP, callback=_options.not_empty),
+    typer.Option("--encoder", metavar="ENCODER", help=ENCODER_HELP, callback=reads_texts),
 ]
 MaxTokens = Annotated[
     int | None,
@@ -41,9 +42,7 @@ app.command(cls=Command)(tune)
 
 @app.command(cls=Command)
 def info(
-    encoder: Annotated[
-        str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP, callback=_options.not_empty)
-    ],
+    encoder: Annotated[str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP, callback=reads_texts)],
     max_tokens: MaxTokens = None,
     as_json: _options.Json = False,
 ) -> None:

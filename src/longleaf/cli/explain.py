@@ -113,7 +113,9 @@ def explain(
         explanation = tagger.explain(content, one, meaning_by_word=meaning_by_word)
         console.print(_in_brief(explanation, score), soft_wrap=True)
         if console.is_terminal:
-            console.print(_coloured(joined_text(content), explanation))
+            console.print(
+                _coloured(joined_text(suggester_of(tagger).without_embedding(content)), explanation)
+            )
 
 
 def _text(text: str | None) -> str:
