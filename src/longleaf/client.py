@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
+import numpy as np
 import scipy.sparse as sp
 
 from longleaf._validation.sparse import check_structure
@@ -271,8 +272,14 @@ def _text(text: Text) -> Any:
     if not isinstance(text, Mapping):
         return text
     return {
-        name: None if isinstance(value, float) and value != value else value for name, value in text.items()
+        name: None if isinstance(value, float) and value != value else _listed(value)
+        for name, value in text.items()
     }
+
+
+def _listed(value: Any) -> Any:
+    """Return an array, such as an embedding, as a list."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _vectors(X: Any) -> list[dict[str, Any]]:

@@ -418,6 +418,11 @@ def test_records_bring_their_embeddings(tmp_path: Path) -> None:
         answer = running.call("/v1/suggest", {"texts": ["a", {"text": "cod", "vector": [1, 2]}]})
         assert answer.status == 422
         assert answer.error == "texts[1]['vector'] must be 4 numbers, as others are; got 2."
+        with ll.Client(running.url) as client:
+            array = {"text": "cod", "vector": np.array([1.0, 2, 3, 4])}
+            assert [one.tag for one in client.suggest([array])[0]] == [
+                tag for tag, _ in wanted(trained, array)
+            ]
         body = {"text": records[0], "tag": TAG}
         assert running.call("/v1/explain", body).json["meaning"] == trained.explain(records[0], TAG).meaning
         by_word = running.call("/v1/explain", body | {"meaning_by_word": True})
