@@ -194,6 +194,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         calibrate: bool,
         refine: bool = True,
+        fresh: npt.NDArray[np.bool_] | None = None,
         progress: Callable[[float], None] | None = None,
         checkpoint: StrPath | None = None,
         memory: str | int | None = None,
@@ -203,11 +204,17 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         """Train; without ``calibrate`` a caller that has rows of its own does the rest.
 
         Without ``refine`` labels are not refined, whatever the parameters say: a caller has too few rows.
+        Rows to calibrate on are chosen among those that are ``fresh``, if any are.
         """
         if client is not None:
             if checkpoint is not None or memory is not None:
                 raise ValueError("checkpoint and memory must be None with client: Dask sees to both.")
-            options: dict[str, Any] = {"client": client, "progress": progress, "refine": refine}
+            options: dict[str, Any] = {
+                "client": client,
+                "progress": progress,
+                "refine": refine,
+                "fresh": fresh,
+            }
             return self._fit_on_cluster(X, y, sample_weight, calibrate=calibrate, **options)
         job = self._job() if refine else replace(self._job(), refining=None)
         for name, given in (("checkpoint", checkpoint), ("memory", memory)):
@@ -224,7 +231,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         self._begin(X)
         if job.refining is None or not calibrate:
             return self._take(run(job, data, data.sizes(), **options))
-        held = held_out_rows(data.labels, self.random_state)
+        held = held_out_rows(data.labels, self.random_state, fresh=fresh)
         if not held.any():  # too few rows to fit what refined labels count
             return self._take(run(replace(job, refining=None), data, data.sizes(), **options))
         return self._fit_and_calibrate(run, job, data, held, options)
@@ -266,6 +273,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         calibrate: bool = True,
         refine: bool = True,
+        fresh: npt.NDArray[np.bool_] | None = None,
         progress: Callable[[float], None] | None = None,
         **options: Any,
     ) -> Self:
@@ -285,7 +293,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]
             ):
                 data = session.whole()
             if data is not None and calibrate:
-                held = held_out_rows(data.labels, self.random_state)
+                held = held_out_rows(data.labels, self.random_state, fresh=fresh)
                 if held.any():
                     self._begin(columns)
                     return self._fit_and_calibrate(session.train, job, data, held, {"progress": progress})

@@ -44,6 +44,8 @@ class TaggedRows:
     embeddings : float32 array [rows, embedding] or None
     n_jobs : int or None
         Threads.
+    fresh : bool array [rows] or None
+        Rows whose texts the encoder was not fine-tuned on; None if it does not know of any.
     """
 
     words: Any
@@ -55,6 +57,7 @@ class TaggedRows:
     meaning: Meaning | None
     embeddings: npt.NDArray[np.float32] | None
     n_jobs: int | None
+    fresh: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def read(
@@ -110,7 +113,8 @@ class TaggedRows:
         embeddings = reading.embeddings()
         if not embeddings.shape[1]:
             raise DataError(f"texts must bring embeddings for encoder {encoder.name}; none of them does.")
-        return replace(found, meaning=Meaning.fit(encoder, embeddings, *columns), embeddings=embeddings)
+        meaning = Meaning.fit(encoder, embeddings, *columns)
+        return replace(found, meaning=meaning, embeddings=embeddings, fresh=reading.fresh())
 
     @cached_property
     def X(self) -> Any:  # noqa: N802

@@ -216,11 +216,15 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """Train the estimator with these options of its `fit`."""
         estimator, X, Y, classes = self._unfitted(), rows.X, rows.Y, rows.classes
         if rows.named is None:
-            self.estimator_, self.fusion_ = estimator.fit(X, Y, **options), None
+            weight = options.pop("sample_weight", None)
+            estimator._fit(X, Y, weight, calibrate=True, fresh=rows.fresh, **options)
+            self.estimator_, self.fusion_ = estimator, None
         else:
             tags, Y = rows.named.with_unseen(classes, Y)
             n_columns = 0 if rows.meaning is None else rows.meaning.n_columns
-            self.fusion_ = rows.named.fit(estimator, rows.rows_of, X, Y, tags, options, n_columns)
+            self.fusion_ = rows.named.fit(
+                estimator, rows.rows_of, X, Y, tags, options, n_columns=n_columns, fresh=rows.fresh
+            )
             self.estimator_, classes = estimator, as_objects(tags)
         self.vectorizer_, self.classes_, self.fields_ = rows.vectorizer, classes, {}
         self.meaning_ = rows.meaning

@@ -8,6 +8,7 @@
 - `weights`, `quantize` and `graph` turn a BERT-like model into int8; `converted` keeps the result.
 - `tokens` and `threads` are what `session` is made of.
 - `components` makes columns of features of embeddings.
+- `held_out` remembers the texts that fine-tuning held out.
 - `cache` keeps embeddings on disk; `places` says where files are kept, `extras` what must be installed.
 - `tuning` fine-tunes an encoder on texts and tags, with PyTorch.
 

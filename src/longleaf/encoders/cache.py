@@ -129,7 +129,7 @@ class CachedEncoder(Encoder):
     def __init__(self, encoder: Encoder, count: Callable[[int], None] | None = None) -> None:
         self.encoder, self._count, self._embedded = encoder, count, 0
         self.name, self.max_tokens, self.keeps = encoder.name, encoder.max_tokens, encoder.keeps
-        self.source = encoder.source
+        self.source, self.held_out = encoder.source, encoder.held_out
         self._cache: EmbeddingCache | _NoCache | None = None
 
     @property

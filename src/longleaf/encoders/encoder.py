@@ -29,12 +29,15 @@ class Encoder(ABC):
         Whether the fingerprint changes whenever embeddings do, so that they can be kept on disk.
     source : str or None
         What `longleaf.encoders.load` made it from, ``None`` for a function.
+    held_out : array of uint64 or None
+        Hashes of the texts that fine-tuning held out, as `longleaf.encoders.held_out` computes them.
     """
 
     name: str
     max_tokens: int | None
     keeps: bool = True
     source: str | None = None
+    held_out: npt.NDArray[np.uint64] | None = None
 
     @property
     @abstractmethod

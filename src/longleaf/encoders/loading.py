@@ -18,6 +18,7 @@ from longleaf.encoders.extras import MissingExtraError, needed
 from longleaf.encoders.folder import CONFIG, TOKENIZER, USUAL_MAX_TOKENS, WEIGHTS, ModelFolder, digest
 from longleaf.encoders.function import FunctionEncoder
 from longleaf.encoders.graph import VERSION, transformer
+from longleaf.encoders.held_out import read_held_out
 from longleaf.encoders.sentence import SentenceTransformerEncoder
 from longleaf.encoders.session import OnnxEncoder, Session
 from longleaf.encoders.tokens import Tokens
@@ -63,7 +64,9 @@ def load(source: Source, *, max_tokens: int | None = None) -> Encoder:
     if not isinstance(source, str | os.PathLike) or source == "":
         raise ValueError(f"encoder must be {POSSIBLE}; got {source!r:.80}.")
     loaded = _load(source, max_tokens)
-    loaded.source = os.path.abspath(source) if Path(source).exists() else str(source)
+    path = Path(source)
+    loaded.source = os.path.abspath(source) if path.exists() else str(source)
+    loaded.held_out = read_held_out(path) if path.is_dir() else None
     return loaded
 
 

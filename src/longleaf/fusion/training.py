@@ -70,7 +70,9 @@ class NamedTraining:
         Y: sp.csr_array,
         tags: Sequence[str],
         options: dict[str, Any],
+        *,
         n_columns: int = 0,
+        fresh: npt.NDArray[np.bool_] | None = None,
     ) -> Fusion | None:
         """Train the estimator, and return the fusion; None if there are too few rows to fit one.
 
@@ -86,6 +88,8 @@ class NamedTraining:
             The parameters of ``estimator.fit``.
         n_columns : int
             How many of the last features are columns of meaning.
+        fresh : bool array [rows], optional
+            Rows to keep from the trees rather than others: those that an encoder has not learned from.
         """
         number = {tag: place for place, tag in enumerate(tags)}
         numbers = np.array([number[tag] for tag in self._names.tags], np.int64)
@@ -102,7 +106,7 @@ class NamedTraining:
         ones = np.ones(len(named), np.float32)
         targets = sp.csr_array((ones, (np.arange(len(named)), named)), shape=(len(named), len(tags)))
 
-        held = held_out_rows(Y, estimator.random_state, any_row=True)
+        held = held_out_rows(Y, estimator.random_state, any_row=True, fresh=fresh)
 
         def train(rows: npt.NDArray[np.bool_], own: dict[str, Any]) -> None:
             if weight is not None:

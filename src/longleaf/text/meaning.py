@@ -19,6 +19,7 @@ from longleaf.encoders.cache import cached
 from longleaf.encoders.column import Column
 from longleaf.encoders.components import Components
 from longleaf.encoders.encoder import Encoder
+from longleaf.encoders.held_out import hashes
 from longleaf.encoders.loading import Source, load
 from longleaf.text.fields import Text, field_texts
 
@@ -82,6 +83,7 @@ class EmbeddingPass:
     def __init__(self, encoder: Encoder, n_jobs: int | None, known: Floats | None = None) -> None:
         self._encoder, self._threads = encoder, 1 if n_jobs is None else n_jobs
         self._found: list[Floats] = []
+        self._fresh: list[npt.NDArray[np.bool_]] = []
         self._known = known
 
     def through(self, texts: Iterable[Text], fields: Sequence[str] | None) -> Iterator[Text]:
@@ -118,7 +120,13 @@ class EmbeddingPass:
             return self._found[0]
         return np.concatenate([np.zeros((0, self._encoder.dimensions), np.float32), *self._found])
 
+    def fresh(self) -> npt.NDArray[np.bool_] | None:
+        """Return which texts the encoder was not fine-tuned on; None if it does not know of any."""
+        return np.concatenate(self._fresh) if self._fresh else None
+
     def _embed(self, batch: list[Any]) -> None:
+        if self._encoder.held_out is not None:
+            self._fresh.append(np.isin(hashes(batch), self._encoder.held_out))
         self._found.append(self._encoder.embed(batch, threads=self._threads))
 
 

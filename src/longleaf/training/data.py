@@ -112,16 +112,26 @@ def is_trained_twice(n_rows: int) -> bool:
     return held_out_size(n_rows) > MOST_LOST * n_rows
 
 
-def held_out_rows(Y: sp.csr_array, random_state: Any, *, any_row: bool = False) -> npt.NDArray[np.bool_]:
+def held_out_rows(
+    Y: sp.csr_array,
+    random_state: Any,
+    *,
+    any_row: bool = False,
+    fresh: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[np.bool_]:
     """Return which rows to keep from training.
 
-    A row that is the only one of some label stays, unless ``any_row``: then names speak for such labels.
+    A row that is the only one of some label stays, unless ``any_row``: then names speak for such labels. Only
+    rows that are ``fresh`` are kept, if there are enough of them.
     """
     n_rows, size = Y.shape[0], held_out_size(Y.shape[0])
     held = np.zeros(n_rows, bool)
     left = np.bincount(Y.indices, minlength=Y.shape[1])
     seed = random_state if isinstance(random_state, int | np.integer) else 0
-    for row in np.random.RandomState(seed).permutation(n_rows) if size else ():
+    order = np.random.RandomState(seed).permutation(n_rows) if size else np.empty(0, np.int64)
+    if fresh is not None and fresh.sum() >= LEAST_HELD_OUT:
+        order = order[fresh[order]]
+    for row in order:
         labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
         if any_row or (left[labels] > 1).all():
             left[labels] -= 1

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from longleaf._validation import DataError, check_number
-from longleaf.split import DEV, TRAIN, split_rows
 from longleaf.text.fields import Text, split_first
 from longleaf.text.meaning import embedded_text
 from longleaf.text.tags import TagCollector, known_indicator
@@ -100,14 +100,20 @@ def _held_out(found: Examples, share: object, seed: int) -> Split:
         )
     if not checked:
         return Split(found, found.take(np.zeros(0, np.int64)))
-    splits = split_rows(found.Y, min(checked, MOST_HELD_OUT / len(found)), 0.0, random_state=seed)
-    rows = np.flatnonzero(splits == DEV)
-    if not len(rows):
+    size = int(min(checked * len(found), MOST_HELD_OUT))
+    if not size:
         raise DataError(
-            f"validation must leave texts to judge; a share of {checked:g} of {len(found)} texts is none "
-            "that every tag can spare: use a larger share, a pair of texts and tags, or 0."
+            f"validation must leave texts to judge; a share of {checked:g} of {len(found)} texts is none: "
+            "use a larger share, a pair of texts and tags, or 0."
         )
-    return Split(found.take(np.flatnonzero(splits == TRAIN)), found.take(rows))
+    order = np.random.RandomState(seed).permutation(len(found))
+    held_out, train = (found.take(np.sort(rows)) for rows in (order[:size], order[size:]))
+    trained = np.bincount(train.Y.indices, minlength=train.Y.shape[1]) > 0
+    first = np.argsort(~trained, kind="stable")  # tags that are only held out come last
+    Y = sp.csr_array(sp.csc_array(train.Y)[:, first[: trained.sum()]])
+    return Split(
+        Examples(train.texts, Y), Examples(held_out.texts, sp.csr_array(sp.csc_array(held_out.Y)[:, first]))
+    )
 
 
 def _joined(texts: Iterable[Text]) -> list[str]:

@@ -69,9 +69,9 @@ def fine_tune(
         Training ends when so many epochs in a row were no better than the best one, judged by the mean of p@k
         and psp@k, for k of 1, 3 and 5, of the layer over tags on the validation texts. The best is kept.
     validation : float or pair
-        The share of the texts that is held out for validation, of at most 10,000 texts; every tag keeps at
-        least one training text. Or a pair of texts and tags; or 0, then all epochs are trained and the last
-        is kept.
+        The share of the texts that is held out for validation, of at most 10,000 texts; a tagger with the
+        encoder is then calibrated on these. Or a pair of texts and tags; or 0, then all epochs are trained
+        and the last is kept.
     negatives : str
         "all": each step trains all tags. "tree": only the tags of its texts, and for each text the 60 that a
         label tree over words ranks highest, so that memory and time do not grow with the tags. "auto": the

@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from longleaf._validation import ModelError, ModelExistsError
 from longleaf.encoders.folder import CONFIG, MEAN, TOKENIZER, WEIGHTS
+from longleaf.encoders.held_out import write_held_out
 from longleaf.encoders.tuning.base import Base
 from longleaf.io._replace import publish, remove_leftovers, staging_folder, sync_directory
 
@@ -41,7 +43,9 @@ def check_output(path: Path, force: bool) -> None:
         raise ModelExistsError(f"Only a fine-tuned encoder can be replaced: {path} has no {ORIGIN}.")
 
 
-def save_encoder(path: Path, base: Base, model: Any, origin: dict[str, Any], force: bool) -> None:
+def save_encoder(
+    path: Path, base: Base, model: Any, origin: dict[str, Any], held_out: Sequence[str], force: bool
+) -> None:
     """Write the folder beside its destination and move it there in one step.
 
     Parameters
@@ -53,12 +57,16 @@ def save_encoder(path: Path, base: Base, model: Any, origin: dict[str, Any], for
         Its weights.
     origin : dict
         The content of longleaf.json.
+    held_out : sequence of str
+        The texts that it was not trained on.
     force : bool
         Whether a fine-tuned encoder may be replaced.
     """
     target = Path(os.path.realpath(path))
     with staging_folder(target) as staging:
         _write(staging, base, model, origin)
+        if held_out:
+            write_held_out(staging, held_out)
         check_output(path, force)
         try:
             publish(staging, target, replace=force)

@@ -146,7 +146,7 @@ def run(
         seconds=sum(epoch.seconds for epoch in history),
     )
     origin = _origin(base, described, prepared, result)
-    save_encoder(request.output, base, network.encoder, origin, request.force)
+    save_encoder(request.output, base, network.encoder, origin, split.held_out.texts, request.force)
     return result
 
 
