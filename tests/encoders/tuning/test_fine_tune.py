@@ -193,7 +193,7 @@ TWO = (["w0x0", "w1x1"], [["a"], ["b"]])
         ),
         (
             {"validation": 0.4},
-            "validation must leave texts to judge; a share of 0.4 of 2 texts is none that every",
+            "validation must leave texts to judge; a share of 0.4 of 2 texts is none: use",
         ),
         ({"validation": (["w0x0"], [])}, "validation texts and tags must be the same length; got 1 and 0."),
         ({"validation": (["w0x0"], [[]])}, "validation must have words and a tag in at least one row"),
