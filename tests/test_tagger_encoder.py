@@ -15,6 +15,7 @@ from sklearn.base import clone
 import longleaf as ll
 from longleaf._validation import DataError, ModelError
 from longleaf.encoders.components import Components
+from longleaf.io.tables import read_table
 from tests.helpers import encoders as helper
 from tests.helpers.tagging import TAGS, TEXTS, corpus, small
 
@@ -330,7 +331,7 @@ def test_an_encoder_moves_with_its_model(bert, tmp_path):
     shutil.rmtree(tmp_path / "after" / "bert")
     lost = ll.load(tmp_path / "after" / "model.ll")
     with pytest.raises(
-        ModelError, match=r"the model needs encoder bert, which cannot be loaded: .*put it beside"
+        ModelError, match=r"the model needs encoder bert, but .* does not exist: put the encoder beside"
     ):
         lost.suggest(["olive oil"])
     assert answers(ll.load(tmp_path / "after" / "model.ll", encoder=bert)) == expected
@@ -542,3 +543,71 @@ def test_embeddings_that_are_known_are_not_computed_again(tagger):
     assert abs(sp.csr_array(suggester.matrix(TEXTS, embeddings)) - expected).nnz == 0
     turned = sp.csr_array(suggester.matrix(TEXTS, embeddings[::-1]))
     assert abs(turned - expected).nnz > 0
+
+
+def test_a_tag_that_is_not_in_training_is_found_by_what_its_name_means():
+    """The encoder knows synonyms, which no text and name have in common."""
+    random = np.random.default_rng(1)
+    meanings = {
+        "ship": 0,
+        "vessel": 0,
+        "bread": 1,
+        "loaf": 1,
+        "wine": 2,
+        "claret": 2,
+        "gold": 3,
+        "bullion": 3,
+    }
+    spoken = ["ship", "bread", "wine", "gold"]
+
+    def encode(texts):
+        rows = np.full((len(texts), 16), 0.05)
+        for row, text in enumerate(texts):
+            for word in text.lower().split():
+                if word in meanings:
+                    rows[row, meanings[word]] += 1
+        return rows
+
+    tags = ["t-vessel", "t-loaf", "t-claret", "t-bullion"]
+    names = {tag: tag.removeprefix("t-") for tag in tags}
+    chosen = random.integers(0, 4, 2400)
+    texts = [f"{spoken[one]} item {row % 97}" for row, one in enumerate(chosen)]
+    known = [[tags[one]] if one < 3 or row % 40 == 0 else ["other"] for row, one in enumerate(chosen)]
+    tagger = ll.Tagger(ll.PLT(n_trees=1, random_state=1), names=names, encoder=encode).fit(texts, known)
+    assert tagger.fusion_.near is not None
+    assert len(tagger.fusion_.near.labels) == 4
+    assert tagger.suggest(["ship"], k=1)[0][0].tag == "t-vessel"
+    explained = tagger.explain("ship", "t-vessel")
+    total = sum(value for _, value in explained.contributions) + explained.meaning
+    assert np.isclose(total, np.log(explained.probability) - np.log(explained.baseline), atol=1e-4)
+
+
+def test_texts_without_letters_or_digits_mean_nothing():
+    encoder = ll.encoders.load(lambda texts: np.ones((len(texts), 4)))
+    assert encoder.embed(["!!!", "—", " ", "1", "a"]).any(axis=1).tolist() == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_embeddings_that_cannot_be_used_are_refused_or_reported_in_a_sentence(tmp_path):
+    huge = ll.encoders.load(lambda texts: np.full((len(texts), 4), 1e300)).embed(["a"])
+    assert np.allclose(huge, 0.5)
+    ragged = ll.encoders.load(lambda texts: [[1.0], [1.0, 2.0]][: len(texts)])
+    with pytest.raises(ValueError, match="must return one row of numbers per text"):
+        ragged.embed(["a", "b"])
+    with pytest.raises(ValueError, match="must name a field"):
+        ll.encoders.load("column:")
+    table = tmp_path / "table.jsonl"
+    rows = [[1, 2], None, "1 2", [1], [1, float("nan")], "x", [10**400, 1]]
+    table.write_text("".join(json.dumps({"text": "a", "tags": ["b"], "vec": row}) + "\n" for row in rows))
+    reader = read_table(table, embedding="vec")
+    assert [record.embedding[1] for record in reader] == [[1, 2], None, [1, 2], None, None, None, None]
+    assert reader.report.counts == {"no embedding": 5}
+    assert (
+        "line 4: must have 2 numbers, as other rows in 'vec'; got 1."
+        in reader.report.first["no embedding"][1]
+    )

@@ -1,6 +1,7 @@
 """Trains a tagger from raw records with one thing more at each step, and judges it on dev.
 
     python -m benchmarks.vocabulary [--data tib-sid] [--data eurlex57k] [--seed 1] [--rows N] [--step NAME]
+                                    [--encoder minilm]
 
 TIB-SID takes its names from vocabulary.tsv.xz, never from tag_names.json.xz, which has exactly the tags of
 train and dev and so betrays which tags dev has. EURLEX57K has no other vocabulary: of its tag_names.json.xz
@@ -141,29 +142,37 @@ class Judge:
 
 
 def steps(
-    train: list[dict[str, Any]], dev: list[dict[str, Any]], names: ll.TagNames, seed: int, only: str | None
+    train: list[dict[str, Any]],
+    dev: list[dict[str, Any]],
+    names: ll.TagNames,
+    seed: int,
+    only: str | None,
+    encoder: str | None = None,
 ) -> Any:
     """Yield the name and the figures of each step."""
     judge = Judge(dev)
     tags = [row["tags"] for row in train]
     languages = ["german", "english"] if "lang" in train[0] else ["english"]
     words = {"char_ngram_range": None}
-    plan: tuple[tuple[str, Callable[[], Any], ll.TagNames | None], ...] = (
+    plan: list[tuple[str, Callable[[], Any], ll.TagNames | None]] = [
         ("words, fields joined", lambda: Joined(n_jobs=2), None),
         ("words, each field in columns of its own", OwnColumns, None),
         ("words, fields in the same columns", lambda: TextVectorizer.for_tags(n_jobs=2, **words), None),
         ("… and character 5-grams (default)", lambda: None, None),
         ("… and names (default with --names)", lambda: None, names),
         ("… and stems (--stem)", lambda: TextVectorizer.for_tags(n_jobs=2, stem=languages), names),
-    )
+    ]
+    if encoder is not None:
+        plan += [("… and meaning, without names", lambda: None, None), ("… and meaning", lambda: None, names)]
     for name, vectorizer, known in plan:
         if only is not None and only not in name:
             continue
         start, cpu = time.perf_counter(), time.process_time()
         estimator = ll.PLT(random_state=seed, n_jobs=2)
-        tagger = ll.Tagger(estimator, vectorizer(), known).fit(contents(train), tags)
+        source = encoder if "meaning" in name else None
+        tagger = ll.Tagger(estimator, vectorizer(), known, encoder=source).fit(contents(train), tags)
         cost = {"train cpu s": time.process_time() - cpu, "train s": time.perf_counter() - start}
-        if known is not None and "stems" not in name:
+        if known is not None and "stems" not in name and source is None:
             yield "… and name rows, trees alone", judge.figures(tagger, contents(dev), plain=True)
         yield name, judge.figures(tagger, contents(dev)) | cost
 
@@ -175,6 +184,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, action="append")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--step", help="part of the name of the only step to run")
+    parser.add_argument("--encoder", help="also read what texts mean, by this encoder")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     found: list[dict[str, Any]] = []
@@ -183,7 +193,7 @@ def main() -> None:
         train, dev = (records(folder, split, given.rows) for split in ("train", "dev"))
         names = vocabulary(folder, {tag for row in train for tag in row["tags"]})
         for seed in given.seed or [1, 2]:
-            for name, figures in steps(train, dev, names, seed, given.step):
+            for name, figures in steps(train, dev, names, seed, given.step, given.encoder):
                 found.append({"data": data, "seed": seed, "step": name, **figures})
                 shown = {k: round(v, 2) for k, v in figures.items()}
                 print(f"{data}, seed {seed}, {name}: {shown}", flush=True)

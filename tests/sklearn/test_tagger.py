@@ -110,6 +110,9 @@ def test_parts_that_were_left_out_are_made_when_a_search_sets_their_parameters()
         "vectorizer": None,
         "names": {"a": "b"},
         "keep_records": False,
+        "encoder": None,
+        "encoder_weight": 0.5,
+        "encoder_dimensions": 128,
     }
     with pytest.raises(ValueError, match="Invalid parameter 'D' for estimator PLT"):
         ll.Tagger().set_params(estimator__D=1)

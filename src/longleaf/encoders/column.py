@@ -32,6 +32,8 @@ class Column(Encoder):
     keeps = False
 
     def __init__(self, field: str, dimensions: int | None = None) -> None:
+        if not isinstance(field, str) or not field:
+            raise ValueError(f"encoder {PREFIX}NAME must name a field; got {field!r:.80}.")
         self.field = field
         self.name = self.source = PREFIX + field
         self._dimensions = dimensions
@@ -61,7 +63,7 @@ class Column(Encoder):
             return None
         try:
             vector = np.asarray(_parsed(given), np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             vector = np.empty(0)
         if vector.ndim != 1 or not 0 < len(vector) <= MOST_DIMENSIONS or not np.isfinite(vector).all():
             raise DataError(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from longleaf._validation import check_threads
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
+LARGEST = 1e100
 Progress: TypeAlias = Callable[[float], None] | None
 
 
@@ -68,11 +69,11 @@ class Encoder(ABC):
         Returns
         -------
         ndarray of shape (n_texts, dimensions), float32
-            Rows of unit length, rounded to what float16 can represent. A text without characters other than
-            white space has a row of zeros.
+            Rows of unit length, rounded to what float16 can represent. A text without a letter or digit has
+            a row of zeros.
         """
         checked = check_texts(texts)
-        filled = [row for row, text in enumerate(checked) if text and not text.isspace()]
+        filled = [row for row, text in enumerate(checked) if any(map(str.isalnum, text))]
         vectors = np.zeros((len(checked), self.dimensions), np.float32)
         number = check_threads(-1 if threads is None else threads, "threads")
         if filled:
@@ -117,6 +118,9 @@ def check_texts(texts: Any) -> list[str]:
 def unit(vector: npt.ArrayLike) -> Vectors:
     """Scale one vector to unit length and round it to what float16 can represent; zeros stay zeros."""
     exact = np.asarray(vector, np.float64)
+    largest = np.abs(exact).max(initial=0)
+    if largest > LARGEST:  # its square would be infinite
+        exact = exact / largest
     length = float(np.sqrt(np.square(exact).sum()))
     return (exact / length if length else exact).astype(np.float16).astype(np.float32)
 

@@ -62,7 +62,11 @@ class FunctionEncoder(Encoder):
         return vectors
 
     def _call(self, texts: list[str]) -> Any:
-        found = np.asarray(self._function(texts))
+        returned = self._function(texts)
+        try:
+            found = np.asarray(returned)
+        except ValueError:  # lists of different lengths
+            found = np.empty(0)
         if found.ndim != 2 or len(found) != len(texts) or found.dtype.kind not in "fiu":
             raise DataError(
                 f"encoder {self.name} must return one row of numbers per text; "

@@ -92,7 +92,8 @@ def find_folder(source: str | os.PathLike[str]) -> tuple[str, Path]:
         return base_name(source), Path(source)
     if isinstance(source, str) and re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", source):
         return source, hub.download(source)
-    raise ValueError(f"encoder must be {POSSIBLE}; got {str(source)!r:.80}, which does not exist.")
+    found = "which is a file of another kind" if Path(source).is_file() else "which does not exist"
+    raise ValueError(f"encoder must be {POSSIBLE}; got {str(source)!r:.80}, {found}.")
 
 
 def minilm_folder() -> Path:

@@ -30,6 +30,8 @@ from longleaf.training.run import first_of_two, second_of_two
 
 Objects = npt.NDArray[np.object_]
 Ints = npt.NDArray[np.int64]
+LEAST_NEAR = 200
+"""Fewer held-out rows do not show what it is worth that a name means nearly what a row means."""
 RowsOf = Callable[[Sequence[str]], sp.csr_matrix]
 
 
@@ -117,6 +119,8 @@ class NamedTraining:
 
         twice = bool(held.any()) and is_trained_twice(len(held))
         train(~held, first_of_two(options) if twice else options)
+        if held.sum() < LEAST_NEAR:
+            near = None
         meaning = None if near is None else as_codes(X[:, -n_columns:].toarray())
         fusion = self._fusion(estimator, X, Y, held, numbers, near, meaning) if held.any() else None
         if twice:

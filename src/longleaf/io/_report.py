@@ -22,7 +22,7 @@ KEPT = {
     "missing field": "lacked a text field and were read without it",
     "duplicate id": "had the id of an earlier row",
     "no id": "had no id",
-    "no embedding": "had no embedding and were read by their words alone",
+    "no embedding": "had no usable embedding and were read by their words alone",
     "textless": "had no text, and get no suggestions",
 }
 PROBLEMS = SKIPPED | KEPT

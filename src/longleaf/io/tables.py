@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from longleaf._validation import DataError, check_choice, check_count
 from longleaf.io._csv import csv_rows
+from longleaf.io._embedding import parsed_embedding
 from longleaf.io._fields import (
     DEFAULT_TEXT,
     as_tags,
@@ -219,7 +220,7 @@ class TableReader:
         self._keep_untagged = keep_untagged
         self._keep_textless = keep_textless
         self._needs_id = needs_id
-        self._embedding = embedding
+        self._embedding, self._width = embedding, 0
         # 64-bit hashes instead of ids: a false alarm is unlikely below a billion rows
         self._ids: set[int] = set()
         self._files = ExitStack()
@@ -365,9 +366,10 @@ class TableReader:
         lang = None if LANGUAGE in texts else as_text(fields.get(LANGUAGE))
         embedding: tuple[str, Any] | None = None
         if self._embedding is not None:
-            embedding = self._embedding, fields.get(self._embedding)
-            if embedding[1] is None:
-                what = f"must have an embedding in {self._embedding!r}; got none."
+            vector, fault = parsed_embedding(fields.get(self._embedding), self._width)
+            embedding, self._width = (self._embedding, vector), self._width or len(vector or ())
+            if fault:
+                what = f"must have {fault[0]} in {self._embedding!r}; got {fault[1]}."
                 self.report.add("no embedding", place, what)
         return Record(identity, texts, tags, number, lang, embedding)
 

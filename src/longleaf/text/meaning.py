@@ -176,6 +176,12 @@ class Meaning:
                 f"the model was trained with encoder {self.name} ({self.fingerprint[:SHORT]}); encoder "
                 f"{encoder.name} is another one ({encoder.fingerprint[:SHORT]})."
             )
+        width = len(self.components.mean)
+        if not isinstance(encoder, Column) and encoder.dimensions != width:
+            raise ModelError(
+                f"encoder {encoder.name} must return {width} dimensions, as in training; "
+                f"got {encoder.dimensions}."
+            )
         return encoder
 
     def with_encoder(self, source: Source) -> Self:
@@ -244,12 +250,16 @@ class Meaning:
                 f"the model needs encoder {self.name}, which it cannot load by itself: "
                 "pass it as longleaf.load(path, encoder=...)."
             )
+        if isinstance(self.source, str) and os.path.isabs(self.source) and not Path(self.source).exists():
+            raise ModelError(
+                f"the model needs encoder {self.name}, but {self.source} does not exist: put the encoder "
+                "beside the model, or pass it as longleaf.load(path, encoder=...)."
+            )
         try:
             return load(self.source)
         except ValueError as error:
             raise ModelError(
-                f"the model needs encoder {self.name}, which cannot be loaded: {error} If it is elsewhere, "
-                "put it beside the model, or pass it as longleaf.load(path, encoder=...)."
+                f"the model needs encoder {self.name}, which cannot be loaded: {error}"
             ) from None
 
     def __getstate__(self) -> dict[str, Any]:
