@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from longleaf._validation import DataError
 from longleaf.encoders.encoder import Encoder, Progress, Vectors, unit
+from longleaf.io._embedding import listed
 
 PREFIX = "column:"
 MOST_DIMENSIONS = 1 << 16
@@ -62,8 +62,8 @@ class Column(Encoder):
         if given is None or (isinstance(given, str) and not given.strip()):
             return None
         try:
-            vector = np.asarray(_parsed(given), np.float64)
-        except (TypeError, ValueError, OverflowError):
+            vector = np.asarray(listed(given), np.float64)
+        except (TypeError, ValueError, OverflowError, RecursionError):
             vector = np.empty(0)
         if vector.ndim != 1 or not 0 < len(vector) <= MOST_DIMENSIONS or not np.isfinite(vector).all():
             raise DataError(
@@ -96,10 +96,3 @@ class Column(Encoder):
 
     def _embed(self, texts: list[str], threads: int, progress: Progress) -> Vectors:
         raise NotImplementedError  # it reads records, not texts
-
-
-def _parsed(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
-    text = given.strip()
-    return json.loads(text) if text.startswith("[") else text.replace(",", " ").split()

@@ -31,7 +31,8 @@ def parsed_embedding(value: Any, width: int) -> tuple[list[float] | None, Fault]
     if value is None or (isinstance(value, str) and not value.strip()):
         return None, ("an embedding", "none")
     try:
-        numbers = [float(one) for one in _listed(value)]
+        found = listed(value)
+        numbers = [float(one) for one in found] if isinstance(found, list | tuple) else []
     except (TypeError, ValueError, OverflowError, RecursionError):
         numbers = []
     if not numbers or not all(map(math.isfinite, numbers)):
@@ -41,9 +42,10 @@ def parsed_embedding(value: Any, width: int) -> tuple[list[float] | None, Fault]
     return numbers, None
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
+    """Return the numbers of a list that is written as text; anything else unchanged."""
     if not isinstance(value, str):
-        return value if isinstance(value, list | tuple) else ()
+        return value
     text = value.strip()
     return json.loads(text) if text.startswith("[") else text.replace(",", " ").split()
 
